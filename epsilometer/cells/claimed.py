@@ -1,4 +1,4 @@
-"""The parts of stage claims: mechanisms on a sample of words and on all, at the audit's epsilons and at others."""
+"""The parts of stage `claims`: mechanisms on all words or a sample, the epsilons to check, and rows of findings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def budgets(params: TextsParams, name: str, mechanism: Mechanism) -> dict[float,
 
 
 def row(finding: Finding, largest: tuple[float, str] | None, private: bool) -> dict[str, Any]:
-    """A finding as a row; private: True if its inputs must not be shown. largest: a loss in nats, and its method."""
+    """Return a finding as a row. largest: a loss in nats and its method. private: True if its inputs must not be
+    shown."""
     row = asdict(finding) | {"slack": finding.slack}
     row["largest"], row["largest_method"] = largest or (None, None)
     witness = row.pop("witness")
@@ -48,7 +49,8 @@ def is_private(params: TextsParams, cell: Cell) -> bool:
 
 
 def few_words(resource: str | None, count: int, out: Path) -> str | None:
-    """Return the path of a resource; word vectors are cut to their first `count` words, in a copy at `out`."""
+    """Return the path of a resource. Word vectors and lists are copied to `out`, with their first `count` words
+    alone."""
     if resource == "data/lists.npz":
         WordLists.load(resource).first(count).save(out)
     elif resource is not None and resource.startswith("data/vectors/"):

@@ -37,8 +37,8 @@ def compare_cells(
 ) -> list[dict[str, Any]]:
     """Return the rows of a comparison, from the guesses of the last audit.
 
-    first, second: a mechanism and its epsilon, None for one without a privacy budget. Attacks that see more than the
-    release are left out. Holm's correction is over all rows with a comparison.
+    first, second: a mechanism and its epsilon; None for a mechanism without a privacy budget. Attacks that read more
+    than the released views are left out. Holm's correction is over all rows with a comparison.
     """
     rows, alone, names = [], [], labels(first, second)
     estimates = tables.read("data/estimates.parquet", ESTIMATES)
@@ -76,7 +76,10 @@ def compare_texts(
     design: Design = STANDARD,
     name: str = "texts",
 ) -> list[dict[str, Any]]:
-    """Return the same on your own texts: both rewrite the same sources of the same trials; `name`: of the texts."""
+    """Return the rows of a comparison on your own texts: both mechanisms rewrite the sources of the same trials.
+
+    name: of the texts, for the rows.
+    """
     check_design(design)
     texts, attacks, k = api.distinct(texts), api.chosen_attacks(None), design.k
     named = [(api.label(mechanism), epsilon) for mechanism, epsilon in (first, second)]
@@ -110,7 +113,7 @@ def _scored(guesses: pl.DataFrame, target: pl.Series) -> Scored:
 def _guessed(
     pool: api.Pool, sampled: Trials, at: tuple[Mechanism, float], attacks: Mapping[str, Attack], design: Design
 ) -> Mapping[str, Scored]:
-    """For each attack that sees what is released: if it names the source, and its score, per trial."""
+    """Return, for each attack that reads only released views, whether it is right in each trial, and its score."""
     mechanism, epsilon = at
     trials = len(sampled.target)
     noise = Noise.named(trials, design.seed, "rewrite", epsilon)
@@ -128,7 +131,8 @@ def _guessed(
 def _paired(
     dataset: str, guessed: Sequence[Mapping[str, Scored]], candidates: int, alpha: float
 ) -> list[dict[str, Any]]:
-    """The rows of one data set that compare, with the delta that the most confident guesses of their attacks prove."""
+    """Return the paired rows of one data set, with the lower bounds of delta at 4 nats by the most confident
+    guesses."""
     first, second = guessed
 
     def tail(side: Mapping[str, Scored], attack: str) -> float | None:
@@ -145,7 +149,7 @@ def _paired(
 def _alone(
     dataset: str, sides: Sequence[Mapping[str, Scored]], names: Sequence[str], candidates: int, *, alpha: float
 ) -> list[dict[str, Any]]:
-    """Return the rows of one data set about attacks on only one of the two."""
+    """Return the rows of one data set for attacks that apply to only one of the two mechanisms."""
     return [
         row
         | {
@@ -163,6 +167,6 @@ def _right(side: Mapping[str, Scored]) -> dict[str, NDArray[np.bool_]]:
 
 
 def labels(first: tuple[str, float | None], second: tuple[str, float | None]) -> tuple[str, str]:
-    """Return the names of the two in a finding, with "first" and "second" if both have the same name."""
+    """Return the names of the two mechanisms in a finding, with "first" and "second" if both have the same name."""
     left, right = (name if epsilon is None else f"{name}={epsilon:g}" for name, epsilon in (first, second))
     return (f"first ({left})", f"second ({right})") if left == right else (left, right)

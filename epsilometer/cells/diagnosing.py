@@ -63,7 +63,7 @@ def _counts(trials: int) -> list[int]:
 
 
 def _both(guess: NDArray[np.integer], target: NDArray[np.integer], params: TextsParams) -> dict[str, float]:
-    """Return the loss by the reduced form, and by true and false positives of the first candidate."""
+    """Return the loss by the rate of right guesses, and by true and false positives for the first candidate."""
     alpha = params.audit.alpha
     reduced = estimate(int((guess == target).sum()), len(guess), params.trials.candidates, alpha)
     return {"loss": reduced.loss, "by_rates": Rates.of_first_slot(guess, target).loss(alpha)}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from epsilometer.cells.tables import encoded_path
 from epsilometer.text.vectors import read_arrays, write_arrays
 
-_MOST = 1 << 14  # most texts of a cell: 25 MB
+_MOST = 1 << 14  # maximum number of stored texts of a cell: 25 MB
 
 
 def write(cell: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:

@@ -45,9 +45,9 @@ def subject_of_cell(params: TextsParams, name: str, epsilon: float | None) -> Su
 
 
 def accepted(params: TextsParams, of: Subject, name: str, file: Path) -> dict[str, Estimate]:
-    """Return the accepted estimates of a cell, by attack. file: in the baseline's folder, or that folder.
+    """Return the accepted estimates of a cell, by attack. file: the baseline's folder in the run's folder.
 
-    Raises UserError if the baseline has none of this cell at this epsilon, or is about other trials.
+    Raises UserError if the baseline has no estimate of this cell at this epsilon, or has other trials.
     """
     baseline = read(file.parent)
     baseline.check(settings(params))
@@ -65,7 +65,7 @@ def accepted(params: TextsParams, of: Subject, name: str, file: Path) -> dict[st
     trials, _ = trial_set(params, dataset)
     if any(measured.trial_set != trials for measured in rows.values()):
         raise UserError(
-            f"{file} is about other texts or trials of {dataset}; audit, then accept what is measured now "
+            f"{file} has other texts or trials of {dataset}; audit, then accept the new results "
             "(epsilometer results accept)",
             "EPS-S073",
         )

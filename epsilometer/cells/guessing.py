@@ -1,4 +1,4 @@
-"""The attacks' guesses on some trials of a cell, and their counts."""
+"""The attacks' guesses on some trials of a cell, and the attacks' counters."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from epsilometer.project.paths import audited_texts
 
 @dataclass(frozen=True)
 class GuessedTrials:
-    """The attacks' results on some trials: by attack the guesses at each epsilon, and the counts made meanwhile.
+    """The attacks' results on some trials.
 
-    encoded: vectors of rewrites by the audit's own encoder, if an attack has it.
+    rows: numbers of the trials; guesses: by attack, at each epsilon; tallies: what each attack's counters have counted
+    on these trials, at each epsilon; encoded: vectors of rewrites by text, from attacks that use the audit's encoder.
     """
 
     rows: NDArray[np.int64]
@@ -32,7 +33,8 @@ class GuessedTrials:
 
 
 def adversaries(name: str) -> Callable[[NDArray[np.int64]], GuessedTrials]:
-    """All attacks that apply to a cell, as a function from trials in ascending order to guesses; models load late."""
+    """Return a function that runs all attacks on trials of a cell (numbers in ascending order). Models load when
+    used."""
     params = read_params()
     cell = params.cells[name]
     cell_trials, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
@@ -74,7 +76,8 @@ def _tallies(attack: Attack, epsilons: tuple[float, ...]) -> list[dict[str, floa
 
 
 def added(to: list[dict[str, float]], more: list[dict[str, float]], sign: int) -> list[dict[str, float]]:
-    """Sums of counts, epsilon by epsilon; names in the order in which they first appear."""
+    """Return `to` plus `sign` times `more`, for each epsilon and counter, in the order in which counters first
+    appear."""
     return [
         {what: count.get(what, 0) + sign * other.get(what, 0) for what in {**count, **other}}
         for count, other in zip(to, more, strict=True)

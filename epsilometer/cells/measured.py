@@ -1,4 +1,4 @@
-"""The results of an audit of texts, row by row, as baselines keep them and re-audits compare them."""
+"""The results of an audit of texts, row by row, as baselines store them and re-audits compare them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from epsilometer.reaudit.hashes import DIGITS, short_hash
 def settings(params: TextsParams) -> dict[str, Any]:
     """Return the settings that comparable audits share: alpha, number of candidates, attacks and their settings.
 
-    `trials`: for each data set the temperature and match by which candidates are drawn, its split and the size of
-    sets; `embedding`: the encoder by which they are drawn.
+    `trials`: for each data set the temperature and match that candidates are sampled with, its split and the size of
+    its sets; `embedding`: the encoder that they are sampled with.
     """
     attacks = {name: json.loads(json.dumps(dict(settings))) for name, settings in params.attacks.items()}
     trials = {
@@ -83,7 +83,8 @@ def _estimates(params: TextsParams, folder: Path) -> dict[Row, Estimate]:
 
 
 def trial_set(params: TextsParams, dataset: str, folder: Path = Path(".")) -> tuple[str, NDArray[np.int16]]:
-    """The hash of a data set's trials (the texts' ids, which are hashes of their texts, and the targets); targets."""
+    """Return a hash of a data set's trials (the candidates' ids, which hash their texts, and the targets); the
+    targets."""
     texts = tables.read(folder / f"data/prepared/{dataset}.parquet", PREPARED)
     ids = texts.filter(pl.col("split") == params.datasets[dataset].use)["id"]
     trials = tables.read(folder / f"data/trials/{dataset}.parquet", TRIALS)

@@ -29,7 +29,8 @@ class Embedding(Section):
         description="The encoder: an embedded one by name, a folder or pin from the project's folder, or a hub id.",
     )
     precision: Precision = Field(
-        "float32", description="The precision that it computes in; `auto` is bfloat16 where the hardware multiplies it."
+        "float32",
+        description="The number format that it computes in; `auto` is bfloat16 where the hardware can multiply it.",
     )
 
 
@@ -40,32 +41,36 @@ class TrialSettings(Section):
     candidates: Annotated[int, Field(ge=2)] = Field(2, description="k, the number of candidates of a trial.")
     temperature: float = Field(
         -10_000,
-        description="lambda of Probabilistic Transition Sampling: below 0 candidates are unlike each other, above 0 "
-        "alike.",
+        description="lambda of Probabilistic Transition Sampling, which samples the candidates: below 0 dissimilar "
+        "texts, above 0 similar ones.",
     )
-    match: Match = Field("none", description="`words`: the candidates of a trial have equally many words; `none`: any.")
+    match: Match = Field(
+        "none", description="`words`: the candidates of a trial have equal numbers of words; `none`: any."
+    )
 
 
 class PublicCorpus(Section):
-    """Public texts to build on."""
+    """The public texts that a resource is made from."""
 
-    source: str = Field(description="As a data set's `source`.")
+    source: str = Field(description="The texts' source, in the form of a data set's `source`.")
     dataset: str | None = Field(
         None,
-        description="A data set of this file with this `source`, of which its public part is read "
-        "([`public_part`](#dataset)); then the settings below are left out.",
+        description="A data set of this file with the same `source`: its public part is read "
+        "([`public_part`](#dataset)). Leave the settings below out.",
     )
     parts: tuple[str, ...] = Field(
-        (), description="Of a generator, the parts that are read one after the other, `count` texts of each."
+        (), description="For a generator, the parts that are read one after the other, `count` texts from each."
     )
-    count: PositiveInt | None = Field(None, description="How many texts a generator writes.")
+    count: PositiveInt | None = Field(
+        None, description="How many texts a generator writes, or are read from another source."
+    )
     text: str = Field("text", description="The column of the text.")
     seed: Seed = Field(1, description="The seed of a generator, so that its texts differ from the audited ones.")
 
     @model_validator(mode="after")
     def _one_origin(self) -> PublicCorpus:
         if self.dataset is not None and (idle := sorted(self.model_fields_set - {"source", "dataset"})):
-            raise ValueError(f"{idle[0]} has no effect beside dataset, whose own settings count; leave it out")
+            raise ValueError(f"{idle[0]} has no effect together with dataset, whose own settings apply; leave it out")
         return self
 
 
@@ -74,11 +79,11 @@ class TriplesEntry(Section):
 
     corpus: PublicCorpus = Field(description="The public texts that triples are extracted from.")
     clusters: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = Field(
-        description="The sizes of the clusterings."
+        description="The numbers of clusters; triples are clustered once for each."
     )
-    dimensions: PositiveInt = Field(32, description="How many dimensions of an embedding are kept.")
+    dimensions: PositiveInt = Field(32, description="How many leading dimensions of an embedding are used.")
     threshold: Annotated[float, Field(gt=0, le=0.95)] = Field(
-        0.4, description="The similarity from which two triples are near-duplicates."
+        0.4, description="The Jaccard similarity from which two triples are near-duplicates."
     )
     encoder: str = Field(ENCODER, description="The sentence encoder of triples.")
     tagger: str = Field("minilm-heads", description="The embedded tagger, or a spaCy pipeline.")
@@ -91,7 +96,9 @@ class AutoencoderEntry(Section):
     shape: Mapping[str, Any] = Field(
         {}, description="Sizes of the network (`Shape` in `epsilometer/mechanisms/latents/shared/autoencoder.py`)."
     )
-    training: Mapping[str, Any] = Field({}, description="Settings of its training (the same file).")
+    training: Mapping[str, Any] = Field(
+        {}, description="Settings of its training (`AutoencoderTraining` in the same file)."
+    )
     vectors: str | None = Field(None, description="A file of word vectors to start from.")
 
 
@@ -101,7 +108,7 @@ class NoiseAwareEntry(Section):
     model: str = Field(description="The model to start from.")
     corpus: PublicCorpus = Field(description="The public texts that it learns from.")
     training: Mapping[str, Any] = Field(
-        description="Settings of `epsilometer/mechanisms/latents/shared/noise_aware.py`."
+        description="Settings of its training (`NoiseAware` in `epsilometer/mechanisms/latents/shared/noise_aware.py`)."
     )
 
 
@@ -111,8 +118,8 @@ class ExemplarsEntry(Section):
     corpus: PublicCorpus = Field(description="The public texts that they are chosen among.")
     settings: Mapping[str, Any] = Field(
         {},
-        description="Settings of the mechanism that decide which they are: `m`, `encoder`, `seed`; with `m: auto` also "
-        "its law and `target`.",
+        description="Settings of the mechanism that decide which texts are chosen: `m`, `encoder` and `seed`; with "
+        "`m: auto` also those of its law, and `target`.",
     )
 
 
@@ -120,7 +127,7 @@ class ExemplarsEntry(Section):
 class Built:
     """An entry of a section that stage `build` makes from public texts.
 
-    begins_with: the path of the initial model or vectors; without any, the path of its texts again.
+    begins_with: the path of the model or vectors that the build starts from, or, if there are none, of its texts.
     """
 
     section: str
@@ -143,16 +150,16 @@ class Instrument(Section):
     """The known-loss check: randomised response on two texts, whose loss is its epsilon."""
 
     epsilons: tuple[Number, ...] = Field(
-        (0.5, 1.0, 2.0, 4.0), description="The budgets of randomised response on two texts, which are its losses."
+        (0.5, 1.0, 2.0, 4.0), description="The budgets of randomised response on two texts. Its loss is its budget."
     )
-    trials: PositiveInt = Field(100_000, description="Trials of each.")
+    trials: PositiveInt = Field(100_000, description="The number of trials at each budget.")
 
 
 class Claims(Section):
     """The check of claims against their worst case."""
 
     vocabulary: Annotated[int, Field(ge=2)] = Field(
-        500, description="How many words of a mechanism's vocabulary are compared, each with each."
+        500, description="How many words of a mechanism's vocabulary are compared, in all pairs."
     )
 
 
@@ -161,20 +168,20 @@ class Exact(Section):
 
     pairs: PositiveInt = Field(
         25,
-        description="The most pairs of texts of equally many words; the first trials are read until they have so many, "
-        "and all other pairs of these trials are measured too.",
+        description="The maximum number of pairs of texts with equal numbers of words. Trials are read from the first "
+        "until they have this many; their other pairs are measured too.",
     )
     width: Annotated[float, Field(gt=0)] = Field(
-        0.1, description="The most that rounding may move a loss, in nats each way."
+        0.1, description="The largest rounding error of a loss, in nats up or down."
     )
     all_pairs: bool = Field(
         False,
-        description="Whether the relative epsilon is over all pairs of the audited texts where these can be compared, "
-        "and not over the pairs of the trials alone. It always is where that takes tenths of a second; its value is "
-        "then an upper bound of every average.",
+        description="Whether the relative epsilon is over all comparable pairs of the audited texts, instead of the "
+        "trials' pairs alone. It always is if that takes only tenths of a second. Over all pairs, its value is an "
+        "upper bound of every average.",
     )
     draws: PositiveInt = Field(
-        200, description="The most draws for each group of pairs, where the average comes from importance sampling."
+        200, description="The maximum number of samples for a group of pairs, if the average is by importance sampling."
     )
 
 
@@ -185,8 +192,8 @@ class Utility(Section):
     target: Annotated[float, Field(gt=0)] = Field(1.0, description="The loss in nats at which mechanisms are compared.")
     metrics: Named = Field(
         {},
-        description="Metrics beside the cosine, which is always measured: modules of `epsilometer.metrics` or paths of "
-        "files, and their settings.",
+        description="Metrics in addition to the cosine, which is always measured: modules of `epsilometer.metrics` or "
+        "paths of files, and their settings.",
     )
 
     @field_validator("metrics")
@@ -198,38 +205,38 @@ class Utility(Section):
 
 
 class Decide(Section):
-    """Limits on what a mechanism may lose, each for one text (`auditing.decisions`)."""
+    """Limits on the privacy loss of a mechanism for one published text (`auditing.decisions`)."""
 
     loss: float = Field(
         1.0,
-        description="The most that may be lost on average over the pairs of texts that trials draw, of equal length "
-        "under `match: words` and of any length otherwise, in nats. 1: an adversary who guesses between two such texts "
-        "is right at odds of 2.7 to 1, in at most 73.2 of 100 guesses. A person with n texts loses up to n times as "
-        "much: divide by n.",
+        description="The largest average loss over the pairs of texts that trials sample, in nats. Pairs have equal "
+        "lengths under `match: words`, otherwise any. 1: an adversary who guesses between two such texts is right at "
+        "odds of 2.7 to 1, in at most 73.2 of 100 guesses. A person with n texts loses up to n times as much: divide "
+        "by n.",
     )
     delta_at_4: float = Field(
         0.01,
         description="The largest delta at 4 nats, on average over the same pairs. 0.01: a mechanism that publishes "
-        "one text in a hundred as it is reaches that. The share of texts given away at odds of 55 to 1 may be larger.",
+        "one text in a hundred unchanged reaches that. The share of texts guessed at odds of 55 to 1 may be larger.",
     )
     identifiers: float = Field(
         0.01,
-        description="The largest share of the identifiers of any kind that stand in the rewrites as they were. 0.01: "
-        "one in a hundred, as a name that survives needs no guess.",
+        description="The largest share of a kind of identifiers, such as names, that rewrites contain unchanged. 0.01: "
+        "one in a hundred. The limit is low because a name that survives needs no guess.",
     )
     attribute: float = Field(
         0.5,
-        description="The most that may be lost of an attribute, between two of its classes as likely as each other, in "
-        "nats. 0.5: right in at most 62.3 of 100 guesses. Less than of a text, since all texts of a person tell the "
-        "same.",
+        description="The largest loss of an attribute, in nats, between two of its classes that are equally likely. "
+        "0.5: an adversary is right in at most 62.3 of 100 guesses. This limit is lower than that of a text, because "
+        "all texts of a person reveal the same attribute.",
     )
     attributes: Mapping[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(
-        {}, description="By data set, those of its labels that are such attributes."
+        {}, description="By data set, the labels that are attributes to hide."
     )
 
     @property
     def limits(self) -> Limits:
-        """The limits; raises UserError for one that no audit could show kept."""
+        """The limits. Raises UserError for a limit that no audit could show to be kept."""
         return Limits(self.loss, self.delta_at_4, self.identifiers, self.attribute)
 
 
@@ -240,17 +247,23 @@ class Ablation(Cell):
     trials: PositiveInt = Field(1000, description="T of each variation.")
     candidates: tuple[Annotated[int, Field(ge=2)], ...] = Field((2, 4, 8, 16), description="Values of k.")
     temperatures: tuple[float, ...] = Field((-10_000, 0, 10_000), description="Values of lambda.")
-    seeds: Annotated[int, Field(ge=0)] = Field(5, description="How many runs have trials and noise of their own.")
-    matches: tuple[Match, ...] = Field((), description="Values of `match`: what candidates of any length cost.")
+    seeds: Annotated[int, Field(ge=0)] = Field(
+        5, description="How many runs repeat the audit, each with its own trials and noise."
+    )
+    matches: tuple[Match, ...] = Field(
+        (), description="Values of `match`, to compare candidates of equal and of any length."
+    )
 
 
 class Sweep(Cell):
     """A cell in which settings of its mechanism are varied, one at a time, on the same trials and noise."""
 
-    epsilon: Annotated[float, Field(gt=0), PLAIN] = Field(description="The budget of all variations but its own.")
+    epsilon: Annotated[float, Field(gt=0), PLAIN] = Field(
+        description="The budget of all variations, except those of `epsilon`."
+    )
     trials: PositiveInt = Field(200, description="T of each value.")
     vary: Annotated[Mapping[str, Annotated[tuple[Number, ...], Field(min_length=1)]], Field(min_length=1)] = Field(
-        description="By setting of the mechanism, or `epsilon`, the values that it takes."
+        description="The values to compare, by setting of the mechanism, or by `epsilon`."
     )
 
 
@@ -265,8 +278,8 @@ class TextsParams(ProjectParams):
     exemplars: Mapping[str, ExemplarsEntry] = Field({}, description="Public exemplars, which `exemplars` reads.")
     cells: Mapping[str, Cell] = Field(
         {},
-        description="Which mechanism on which data set. DVC reruns a cell when its line, its file or what it reads "
-        "changes.",
+        description="Pairs of a data set and a mechanism. DVC reruns a cell when its line, its mechanism's file or its "
+        "inputs change.",
     )
     attacks: Named = Field(
         {},
@@ -276,7 +289,7 @@ class TextsParams(ProjectParams):
     instrument: Instrument = Field(Instrument(), description="The known-loss check: randomised response on two texts.")
     claims: Claims = Field(Claims(), description="The check of claims against their worst case.")
     exact: Exact = Field(Exact(), description="The exact loss of mechanisms whose law can be computed.")
-    decide: Decide = Field(Decide(), description="What a mechanism may lose before it is not to be used.")
+    decide: Decide = Field(Decide(), description="Limits of loss beyond which a mechanism should not be used.")
     utility: Utility = Field(Utility(), description="How rewrites are compared with their texts.")
     ablations: Mapping[str, Ablation] = Field(
         {}, description="Cells in which factors of the audit are varied, one at a time, at one epsilon."
@@ -292,7 +305,7 @@ class TextsParams(ProjectParams):
         return frozenset(cell.dataset for some in (self.cells, self.ablations, self.sweeps) for cell in some.values())
 
     def check(self) -> None:
-        """Check as `ProjectParams.check`, and also for too few trials, and for a missing attack."""
+        """Check as `ProjectParams.check`, and also trials, attacks, cells, public texts, epsilons and limits."""
         super().check()
         if self.cells:
             self._check_audit()
@@ -318,7 +331,7 @@ class TextsParams(ProjectParams):
         if sets and self.trials.candidates != 2:
             raise UserError(
                 f"trials.candidates must be 2 where trials are of sets (datasets.{sets[0]}.sets), got "
-                f"{self.trials.candidates}: ceilings are known for pairs",
+                f"{self.trials.candidates}: ceilings are known only for pairs",
                 "EPS-S075",
             )
         if not self.attacks:
@@ -335,7 +348,7 @@ class TextsParams(ProjectParams):
             )
 
     def _check_decide(self) -> None:
-        """Refuse limits that no audit can show to be kept, and attributes that are not labels."""
+        """Raise UserError for a limit that no audit can show to be kept, and for an attribute that is not a label."""
         assert self.decide.limits
         for dataset, labels in self.decide.attributes.items():
             check_dataset(self.datasets, dataset, "decide.attributes")
@@ -344,14 +357,14 @@ class TextsParams(ProjectParams):
 
     @property
     def hiding(self) -> dict[str, Hiding]:
-        """The cells of data sets with attributes to hide, each as dvc.yaml spells it out."""
+        """The cells of data sets with attributes to hide, with the fields that stages in dvc.yaml read."""
         return {
             name: Hiding(cell.dataset) for name, cell in self.cells.items() if cell.dataset in self.decide.attributes
         }
 
     @property
     def built(self) -> dict[str, Built]:
-        """The entries that stage `build` makes, each as dvc.yaml spells it out: with its own dependencies."""
+        """The entries that stage `build` makes, with the fields that dvc.yaml reads, such as its dependencies."""
         entries = {}
         for place, entry in self.made_of_public():
             section, _, name = place.partition(".")
@@ -372,7 +385,8 @@ class TextsParams(ProjectParams):
                 yield f"{kind}.{name}", entry
 
     def _check_public(self, corpus: PublicCorpus, place: str) -> None:
-        """Refuse a public part from a data set without one, or with another source than DVC depends on."""
+        """Raise UserError if the data set has no public part, or if its source differs from the entry's, which DVC
+        reads."""
         if corpus.dataset is None:
             return
         if corpus.dataset not in self.datasets:
@@ -389,7 +403,7 @@ class TextsParams(ProjectParams):
             )
 
     def _check_varied(self, entry: Cell, kind: str, name: str) -> None:
-        """Refuse an entry that differs from its cell, which it must repeat because DVC cannot look it up."""
+        """Raise UserError for an entry that does not repeat its cell's fields, because DVC cannot look them up."""
         if name not in self.cells:
             raise unknown(f"cell in {kind}", name, self.cells)
         if self.cells[name].epsilons is None:
@@ -400,13 +414,14 @@ class TextsParams(ProjectParams):
             here, there = getattr(entry, field), getattr(self.cells[name], field)
             if here != there:
                 raise UserError(
-                    f"{kind}.{name}.{field} must be that of cells.{name}, {there!r}, got {here!r}; an entry begins as "
-                    "its cell's line does, with the same data set and `<<`",
+                    f"{kind}.{name}.{field} must be that of cells.{name}, {there!r}, got {here!r}; copy the data "
+                    "set and `<<` from the cell's line",
                     "EPS-S081",
                 )
 
     def data_paths(self) -> Iterator[tuple[str, str]]:
-        """Return `ProjectParams.data_paths`, public texts to build from, and word vectors of autoencoders."""
+        """Yield `ProjectParams.data_paths`, public texts that resources are made from, and word vectors of
+        autoencoders."""
         yield from super().data_paths()
         yield from ((f"{place}.corpus.source", entry.corpus.source) for place, entry in self.made_of_public())
         for name, autoencoder in self.autoencoders.items():
@@ -414,13 +429,13 @@ class TextsParams(ProjectParams):
                 yield f"autoencoders.{name}.vectors", autoencoder.vectors
 
     def code_paths(self) -> Iterator[tuple[str, str]]:
-        """Return `ProjectParams.code_paths`, and attacks and metrics."""
+        """Yield `ProjectParams.code_paths`, and attacks and metrics."""
         yield from super().code_paths()
         yield from (("attacks", name) for name in self.attacks)
         yield from (("utility.metrics", name) for name in self.utility.metrics)
 
     def read_paths(self) -> Iterator[tuple[str, str]]:
-        """Return `ProjectParams.read_paths`, and models of encoders, taggers and built resources."""
+        """Yield `ProjectParams.read_paths`, and models of encoders, taggers and built resources."""
         yield from super().read_paths()
         yield from strings(self.attacks, "attacks")
         yield from strings(self.utility.metrics, "utility.metrics")
@@ -437,7 +452,7 @@ class TextsParams(ProjectParams):
         yield from super().studied()
 
     def resources(self) -> Iterator[str]:
-        """Return `ProjectParams.resources`, and the resources built from public texts."""
+        """Yield `ProjectParams.resources`, and the resources built from public texts."""
         yield from super().resources()
         for kind in ("triples", "autoencoders", "noise_aware", "exemplars"):
             yield from (f"data/{kind}/{name}" for name in getattr(self, kind))
@@ -458,11 +473,11 @@ class TextsParams(ProjectParams):
         return self.trials.count if sets is None else sets.count
 
     def temperature(self, dataset: str) -> float:
-        """The temperature at which fresh trials resemble a data set's own: 0 for trials of sets, which are uniform."""
+        """Return the temperature for fresh trials of a data set: 0 for trials of sets, whose pairs are uniform."""
         return self.trials.temperature if self.datasets[dataset].sets is None else 0.0
 
     def match(self, dataset: str) -> Match:
-        """Return the match of a data set's trials: "words" if the candidates have equally many words, else "none"."""
+        """Return the match of a data set's trials: "words" if candidates have equal numbers of words, else "none"."""
         return self.datasets[dataset].match or self.trials.match
 
 

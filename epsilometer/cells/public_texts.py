@@ -12,8 +12,8 @@ from epsilometer.project.corpora import corpus as audited_corpus
 
 
 def public_texts(params: TextsParams, corpus: PublicCorpus) -> list[str]:
-    """Return public texts: of a generator all parts, of a file or hub data set the first `count`, of a data set its
-    public part.
+    """Return public texts: all parts of a generator, the first `count` texts of another source, or a data set's public
+    part.
 
     A generator writes some texts under more than one seed. The texts that it writes for an audited data set are left
     out, so that no model is audited on its training texts.
@@ -47,7 +47,7 @@ def source_of(corpus: PublicCorpus) -> str:
 
 
 def _audited(params: TextsParams, corpus: PublicCorpus) -> Iterator[str]:
-    """The texts that the generator writes for data sets, generated again: this stage does not see the prepared ones."""
+    """Yield the texts that the generator writes for data sets, generated again: this stage reads no prepared texts."""
     for entry in params.datasets.values():
         if entry.source == corpus.source and entry.part in corpus.parts:
             request = GeneratorRequest(params.audit.seed, entry.count, entry.part)

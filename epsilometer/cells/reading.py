@@ -22,7 +22,7 @@ from epsilometer.project.cells import build
 from epsilometer.project.paths import audited_texts
 from epsilometer.text.words import words
 
-_READ = 1 << 16  # most words of texts whose readings are kept: some 100 MB
+_READ = 1 << 16  # readings are stored only for texts with at most this many words in all: some 100 MB
 
 
 def mechanism(params: TextsParams, cell: str) -> Mechanism:
@@ -31,7 +31,7 @@ def mechanism(params: TextsParams, cell: str) -> Mechanism:
 
 
 def well_read(params: TextsParams, cell: str) -> Mechanism:
-    """Return the cell's mechanism with the readings of the trials' texts that stage rewrite kept (`read_once`)."""
+    """Return the cell's mechanism with the stored readings of the trials' texts (`read_once`), which save computing."""
     built = mechanism(params, cell)
     if isinstance(built, HasReadings) and len(readings := np.load(readings_path(cell), allow_pickle=False)):
         built.recall(_compared(params, cell), readings)
@@ -39,7 +39,7 @@ def well_read(params: TextsParams, cell: str) -> Mechanism:
 
 
 def read_once(params: TextsParams, cell: str, built: Mechanism) -> None:
-    """Write data/readings/<cell>.npy: the mechanism's readings of the trials' texts; empty for too many texts."""
+    """Write data/readings/<cell>.npy: the network's output for each of the trials' texts; empty for too many texts."""
     texts, readings = _compared(params, cell), np.empty((0, 0), np.float32)
     if isinstance(built, HasReadings) and sum(len(words(text)) for text in texts) <= _READ:
         readings = built.read(texts)
@@ -87,7 +87,7 @@ def _on_disk(path: Path, rows: NDArray[np.int64] | None) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Some rows of an array on disk, with as much of an array's interface as latents need: parts, read one by one."""
+    """Some rows of an array on disk, with the part of an array's interface that latents need: a shape, and slices."""
 
     array: NDArray[np.float32]
     rows: NDArray[np.int64]

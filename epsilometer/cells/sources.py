@@ -1,4 +1,4 @@
-"""The sources of an audit's losses: texts, mechanisms, attacks, models. A re-audit looks for their updates."""
+"""The sources of an audit's losses, whose updates a re-audit looks for: texts, mechanisms, attacks and models."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _slug(name: str) -> str:
 
 
 def _of_cell(params: TextsParams, cell: Cell, folder: Path) -> Record:
-    """The cell's settings of its mechanism, and a hash of its resource unless a stage makes it from other sources."""
+    """Return the record of a cell: the mechanism's settings, and a hash of its resource unless a stage makes that."""
     settings = {"settings": cell.settings, "epsilons": cell.budgets, "resource": cell.resource}
     if cell.resource is None or any(PurePath(cell.resource).is_relative_to(out) for out in _of_stages(params)):
         return _said(settings)
@@ -63,7 +63,7 @@ def _of_cell(params: TextsParams, cell: Cell, folder: Path) -> Record:
 
 
 def _of_stages(params: TextsParams) -> list[str]:
-    """Return the paths where stages put the resources of mechanisms."""
+    """Return the paths of the resources of mechanisms that stages make."""
     whole = ["prepared", "auxiliaries", "rewriters", "leaderboard_parts", "lists.npz"]
     named = [f"vectors/{name}.npz" for name in params.words.sources] + [f"models/{name}" for name in params.models]
     public = [place.replace(".", "/", 1) for place, _ in params.made_of_public()]

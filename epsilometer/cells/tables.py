@@ -9,7 +9,7 @@ import polars as pl
 from epsilometer.core.guarantees import budget_name
 from epsilometer.core.tables import Schema
 
-SIMILARITY: Schema = {  # over the first `texts` trials: the mean cosine and its interval, and BLEU of all as one corpus
+SIMILARITY: Schema = {  # over the first `texts` trials: the mean cosine, its interval, and BLEU over the whole
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
@@ -45,52 +45,52 @@ WAYS: Schema = {  # macro F1 of a learner by three ways to share labelled texts 
 
 
 def ways_path() -> Path:
-    """The macro F1 of a learner by each way to share texts (schema `WAYS`)."""
+    """Return the path of the macro F1 of a learner, by way to share texts (schema `WAYS`)."""
     return Path("data/ways.parquet")
 
 
 def sets_path(dataset: str) -> Path:
-    """Return the sets of texts that a data set's trials are of (schema `SETS`); without rows for trials of pairs."""
+    """Return the path of the sets behind a data set's trials (schema `SETS`); without rows if trials are of pairs."""
     return Path(f"data/trials/{dataset}.sets.parquet")
 
 
 def ceilings_path() -> Path:
-    """The largest worth that any mechanism can have on each data set whose trials are of sets (schema `CEILINGS`)."""
+    """Return the path of the largest possible worth on each data set with trials of sets (schema `CEILINGS`)."""
     return Path("data/ceilings.parquet")
 
 
 def possible_path() -> Path:
-    """Return the path of the share of the possible that each cell of such a data set keeps (schema `POSSIBLE`)."""
+    """Return the path of the share of the possible worth of each cell with trials of sets (schema `POSSIBLE`)."""
     return Path("data/possible.parquet")
 
 
 def rewrites_path(cell: str, epsilon: float | None) -> Path:
-    """Return the table of a cell's rewrites at one epsilon; `none.parquet` for a mechanism without a budget."""
+    """Return the path of a cell's rewrites at one epsilon; `none.parquet` for a mechanism without a budget."""
     return Path(f"data/rewrites/{cell}/{budget_name(epsilon)}.parquet")
 
 
 def stated_path(cell: str) -> Path:
-    """Return the path of the cell's mechanism's own statements at each epsilon (`auditing.claims.stated`)."""
+    """Return the path of what a cell's mechanism states at each epsilon (`auditing.claims.stated`)."""
     return Path(f"data/rewrites/{cell}/stated.json")
 
 
 def readings_path(cell: str) -> Path:
-    """The readings of the trials' texts by the network of the cell's mechanism, float32 [rows, width]; may be empty."""
+    """Return the path of the network's output for the trials' texts, float32 [rows, width]; may be empty."""
     return Path(f"data/readings/{cell}.npy")
 
 
 def encoded_path(cell: str) -> Path:
-    """Sentence embeddings of the cell's rewrites that an attack has encoded (`encoded.py`)."""
+    """Return the path of the sentence embeddings of a cell's rewrites that an attack has encoded (`encoded.py`)."""
     return Path(f"data/encoded/{cell}.npz")
 
 
 def tokens_path(cell: str) -> Path:
-    """The cell's mechanism's tokens of the first audited text (schema `TOKENS`); without rows if it states none."""
+    """Return the path of the mechanism's tokens of the first audited text (schema `TOKENS`); may have no rows."""
     return Path(f"data/tokens/{cell}.parquet")
 
 
 def latents_path(cell: str, epsilon: float | None) -> Path:
-    """Return the path of the latents of a cell's trials: before the noise, and after it at each epsilon."""
+    """Return the path of the latents of a cell's trials after the noise; epsilon None: before the noise."""
     return Path(f"data/rewrites/{cell}/{'before' if epsilon is None else budget_name(epsilon)}.npy")
 
 
@@ -100,7 +100,7 @@ def exact_path(cell: str) -> Path:
 
 
 def attributes_path(cell: str) -> Path:
-    """Upper bounds on attribute losses by the cell's law (schema `ATTRIBUTE_LOSSES`)."""
+    """Return the path of upper bounds on attribute losses by the cell's law (schema `ATTRIBUTE_LOSSES`)."""
     return Path(f"data/attribute_losses/{cell}.parquet")
 
 

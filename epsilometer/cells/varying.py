@@ -12,9 +12,9 @@ from epsilometer.project.paths import audited
 
 
 def pool(params: TextsParams, dataset: str, match: str | None = None) -> tuple[Pool, NDArray[np.float32]]:
-    """Return the audited texts of a data set, in groups if candidates have equally many words, and their embeddings.
+    """Return the audited texts of a data set, in groups if candidates have equal numbers of words, and embeddings.
 
-    match: None for the data set's own.
+    match: "words" or "none"; None for the data set's own setting.
     """
     table, vectors = audited(params, dataset), np.load(f"data/embeddings/{dataset}.npy")
     groups = table["words"].to_numpy() if (match or params.match(dataset)) == "words" else None

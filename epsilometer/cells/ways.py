@@ -1,9 +1,9 @@
 """Three ways to share the labelled texts of a data set: the public, private and held-out texts, and the F1 of each way.
 
-Of each data set that a cell audits and that has a label to learn: the first that names neither authors nor pairs
-(`group`) and is not an attribute to hide (`decide.attributes`). Public are the texts of the public part, without one
-those of splits that are not audited. A fifth of the audited texts is held out, in whole groups. A data set has no rows
-if it has too few texts, or if few of them share a label.
+The rows are about data sets that a cell audits and that have a label to learn: the first label that does not identify
+authors or pairs (`group`) and is not an attribute to hide (`decide.attributes`). Public texts are those of the public
+part or, if there is none, of splits that are not audited. A fifth of the audited texts is held out, in whole groups. A
+data set has no rows if it has too few texts in all or of a label.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from epsilometer.corpora.parts import GROUP, PUBLIC, places
 from epsilometer.mechanisms.selection.shared.public_exemplars import embed
 from epsilometer.project.paths import audited, prepared
 
-EPSILONS = (1.0, 2.0)  # of releases: at 2 the average loss between two texts is 1 nat
+EPSILONS = (1.0, 2.0)  # of released corpora; at 2 the average loss between two texts is 1 nat
 _HELD_OUT = 0.2
-_MOST = 2000  # public, and private texts
-_OF_LABEL = 10  # private texts of a label at least, on average
+_MOST = 2000  # maximum number of public texts, and of private texts
+_OF_LABEL = 10  # minimum number of private texts of a label, on average
 
 
 def rows(params: TextsParams, dataset: str) -> Iterator[dict[str, Any]]:
-    """Yield rows of schema `WAYS` of a data set; none where nothing can be learnt."""
+    """Yield the rows of a data set (schema `WAYS`); none if nothing can be learnt."""
     settings = params.datasets[dataset]
     hidden = {*settings.group, *params.decide.attributes.get(dataset, ())}
     splits = (Split.of(params, dataset, label) for label in settings.labels if label not in hidden)
@@ -58,7 +58,7 @@ class Split:
     """The public, private and held-out texts of a data set. table: the audited ones, in the order of trials."""
 
     def __init__(self, params: TextsParams, dataset: str, label: str, table: pl.DataFrame) -> None:
-        from epsilometer.models.encoder import Encoder  # takes a second, which most audits can save
+        from epsilometer.models.encoder import Encoder  # loading takes a second, and most audits do not need it
 
         self._dataset, self.label, self._table = dataset, label, table
         self._encoder = Encoder(params.embedding.model, params.embedding.precision)
@@ -79,7 +79,7 @@ class Split:
 
     @classmethod
     def of(cls, params: TextsParams, dataset: str, label: str) -> Split | None:
-        """Return the split; None if too few texts, or too many labels, are there to learn anything."""
+        """Return the split; None if there are too few texts for the number of labels."""
         table, public = audited(params, dataset), _public(params, dataset, label)
         labels = public[label].n_unique()
         usable = int(table[label].is_in(public[label].unique().to_list()).sum())
@@ -111,13 +111,13 @@ class Split:
 
 
 def _public(params: TextsParams, dataset: str, label: str) -> pl.DataFrame:
-    """Distinct labelled public texts that are not audited."""
+    """Return distinct labelled public texts that are not audited."""
     settings, table = params.datasets[dataset], prepared(dataset)
     is_public = pl.col("split") != settings.use if settings.public_part is None else pl.col("split") == PUBLIC
     return table.filter(is_public).drop_nulls(label).unique("text", keep="first", maintain_order=True).head(_MOST)
 
 
 def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Rows rescaled to length 1; a row of zeros stays."""
+    """Return the rows rescaled to length 1; a row of zeros stays."""
     wide = vectors.astype(np.float64)
     return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), np.finfo(float).tiny))

@@ -1,4 +1,4 @@
-"""One thin module per DVC stage: parse, read, call, write."""
+"""The DVC stages, a thin module each, and the programs that compose, run, check and show them."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from types import TracebackType
 from epsilometer.core.component import PACKAGE
 from epsilometer.core.study import studies
 
-# Stages may share the cores; threads that busy-wait then take several times as long.
+# Stages may share the cores, and busy-waiting threads would then take several times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def bodies() -> dict[str, Path]:
-    """Return the file of each stage's body, by the stage's name: those of the core and of studies."""
+    """Return the file with the code of each stage, by the stage's name, for stages of the core and of studies."""
     folders = [PACKAGE / "pipeline", *(study.folder for study in studies())]
     return {file.stem: file for folder in folders for file in sorted(folder.glob("stages/[!_]*.py"))}
 
 
 def module(body: Path) -> str:
-    """Return the name of a body's module."""
+    """Return the name of the module in a file that `bodies` returns."""
     package = next((study.package for study in studies() if body.is_relative_to(study.folder)), __name__)
     return f"{package}.stages.{body.stem}"
 
 
-RUNNER = "EPSILOMETER_RUNNER"  # environment: the process that brings stages up to date, for the stages that it starts
-INTERRUPTED = "interrupted: what the finished stages made is kept; run the same again to go on from there"
+RUNNER = "EPSILOMETER_RUNNER"  # environment variable of stages: the number of the process that started them
+INTERRUPTED = "interrupted: results of finished stages are kept; run the same command again to continue"
 
 
 def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print one line instead of a stack for Ctrl-C while modules load; if there is a runner, it prints the line."""
+    """For Ctrl-C while modules load, print one line instead of a stack; below a runner, the runner prints it."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
     elif RUNNER not in os.environ:

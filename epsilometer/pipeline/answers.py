@@ -19,11 +19,12 @@ from epsilometer.project import code
 from epsilometer.reaudit.drift import Measured, Row
 from epsilometer.reaudit.sources import Source
 
-ASKED: Schema = {"name": pl.String, "dataset": pl.String, "mechanism": pl.String, **RECORD}  # name: of the entry
+# name: the entry's name in params.yaml.
+ASKED: Schema = {"name": pl.String, "dataset": pl.String, "mechanism": pl.String, **RECORD}
 
 
 def recorded(params: QuestionParams, name: str, folder: Path = Path(".")) -> pl.DataFrame:
-    """Return the figures of an entry with an outcome for each trial, as stage asked wrote them; schema ASKED.
+    """Return the figures of an entry that have an outcome for each trial, as stage `asked` wrote them; schema ASKED.
 
     Raises UserError for figures at other budgets than those of params.yaml.
     """

@@ -29,11 +29,11 @@ from epsilometer.project.paths import audited
 from epsilometer.project.sections import Cell
 from epsilometer.text.words import words
 
-_WHOLE = 1000  # most texts of a generator that are read before an audit
+_WHOLE = 1000  # generators of more texts are not read before an audit
 
 
 def asked_for(params: QuestionParams, name: str) -> Question:
-    """Return the question of an entry. Raises UserError for an unknown setting, which names its place."""
+    """Return the question of an entry. Raises UserError, naming the place, for an unknown setting."""
     entry = params.questions[name]
     named = params.question_name(entry)
     built: Question = build(find(QUESTIONS, named, "observe"), entry.settings, f"questions.{name}.settings")
@@ -56,7 +56,8 @@ def answered(params: QuestionParams, name: str) -> pl.DataFrame:
 
 
 def with_embeddings(params: QuestionParams, question: Question, of: Subject) -> Subject:
-    """Return the subject with embeddings by the encoder of params.yaml, if the question draws candidates by them."""
+    """Return the subject with embeddings by the encoder of params.yaml, if the question samples candidates with
+    them."""
     if not of.design.temperature or not (isinstance(question, OfGuesses) or Need.CLAIM in question.needs):
         return of
     from epsilometer.models.encoder import Encoder
@@ -67,7 +68,7 @@ def with_embeddings(params: QuestionParams, question: Question, of: Subject) -> 
 
 
 def subject(params: QuestionParams, name: str, table: pl.DataFrame) -> Subject:
-    """Return the subject of an entry at the smallest of its privacy budgets; table: as of `subject_of`."""
+    """Return the subject of an entry at the smallest of its privacy budgets. table: as for `subject_of`."""
     entry = params.questions[name]
     return subject_of(params, params.cell(entry), entry.mechanism, table, budgets_at=f"questions.{name}.epsilons")
 
@@ -111,9 +112,9 @@ def code(params: QuestionParams, name: str) -> Iterator[Path]:
 
 
 def check_questions(params: QuestionParams) -> None:
-    """Build each question and its mechanism; compare the columns that it reads with its data set, and its limit.
+    """Build each question and its mechanism, and check that its columns and limit suit its data set.
 
-    Raises UserError for a mismatch. It reads no data set that is not downloaded yet, and few texts of a generator.
+    Raises UserError for a mismatch. Skips data sets that are not downloaded yet, and generators of many texts.
     """
     for name, entry in params.questions.items():
         place, dataset, built = f"questions.{name}", params.datasets[entry.dataset], asked_for(params, name)

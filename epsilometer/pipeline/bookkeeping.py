@@ -1,4 +1,4 @@
-"""Check DVC's own files before DVC relies on them: damaged ones are named and removed, and DVC makes them again.
+"""Check DVC's own files before DVC reads them: damaged files are reported and removed, and DVC makes them again.
 
 Losing such a file costs only time. DVC itself would end in a traceback, or restore outputs that no longer exist.
 """
@@ -20,8 +20,8 @@ from dvc.repo import Repo
 from epsilometer.pipeline.dvc_files import parsed
 
 Say = Callable[[str], None]
-_BEGUN = re.compile(r".*\.[\w-]{22}\.tmp")  # the name that DVC gives to a file until it is complete
-_BESIDE_HASHES = {"size", "nfiles"}  # entries of a record that DVC leaves out of its name
+_BEGUN = re.compile(r".*\.[\w-]{22}\.tmp")  # DVC's name for an incomplete file
+_BESIDE_HASHES = {"size", "nfiles"}  # entries of a record that DVC does not hash into its name
 
 
 def remove_damaged_runs(repo: Repo, say: Say) -> None:
@@ -39,9 +39,9 @@ def remove_damaged_runs(repo: Repo, say: Say) -> None:
 
 
 def remove_begun_copies(project: Path, folder: Path) -> None:
-    """Remove files that DVC had begun to copy when the disk was full: they would count as part of an output folder.
+    """Remove files that DVC had not finished copying when the disk was full: they would count as parts of outputs.
 
-    A cache outside the project is left alone, because others may be copying to it.
+    A cache outside the project is left alone, because other processes may be copying to it.
     """
     for place in (folder / "data", folder / "reports", project / ".dvc/cache"):
         for file in place.rglob("*.tmp"):
@@ -52,7 +52,7 @@ def remove_begun_copies(project: Path, folder: Path) -> None:
 def remove_idle_marks(repo: Repo, say: Say) -> bool:
     """Remove DVC's list of busy files if it is damaged, or if all processes in it have ended.
 
-    Returns True if it stays: a plain `dvc repro` runs a stage.
+    Returns True if the list stays, because a plain `dvc repro` is running a stage.
     """
     file = Path(str(repo.tmp_dir), "rwlock")
     try:
@@ -83,7 +83,7 @@ def _busy(lists: Any) -> Iterator[tuple[int, str]]:
 
 
 def _runs(number: int, words: str) -> bool:
-    """Return True if that process still runs; DVC would also wait for a zombie, or for a reused number."""
+    """Return True if a process still runs this command. DVC would also wait for a zombie or for a reused number."""
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(number)
         said = " ".join(process.cmdline())

@@ -36,7 +36,7 @@ from epsilometer.questions.which_text import WhichText
 
 
 class Calibrations(Printed):
-    """The table of searches, which prints the epsilons, or the reasons for missing ones."""
+    """The table of searches; it prints the epsilons, or the reasons for missing epsilons."""
 
     short = ("dataset", "mechanism", "target", "status", "epsilon", "low", "high", "reason")
 
@@ -54,16 +54,22 @@ def calibrate(
     """Find the nominal epsilon at which each mechanism's loss meets a target, in nats.
 
     source: the texts, a table of texts (column `text`) with the columns that `search.question` reads, or the folder of
-    a project whose data sets an audit prepared. mechanisms: for texts one or more, each as in `epsilometer.audit`, with
-    `settings`; for a project names, by default all, with the settings, attacks and design of its params.yaml. datasets:
-    of a project; by default all. During the search the project's folder is the current one.
+    a project whose data sets an audit prepared.
+    mechanisms: for texts one or more, each as in `epsilometer.audit`, with `settings`; for a project names (by default
+    all), with the settings, attacks and design of its params.yaml.
+    datasets: names of a project's data sets; by default all. During the search the project's folder is the current one.
 
-    Returns a row per mechanism and data set: dataset, mechanism, target, sees, status (`sampled.Calibrated`), epsilon
-    (where the loss is expected to meet the target; null if no epsilon does), low and high (epsilon lies between them at
-    confidence 1 - alpha; for an exact loss with certainty), trials (rewrites spent), by (hits; posteriors if the law of
-    the mechanism is known, which assume that law and need fewer rewrites; or the exact measure), attacks (those whose
-    loss was searched, null for a loss without attacks; rows with different attacks cannot be compared), reason (for a
-    missing epsilon, or a remark on it; else null). The table prints eight columns and holds all: `table.columns`.
+    Returns a row per mechanism and data set. The table prints eight of its columns:
+    - dataset, mechanism, target, sees;
+    - status: as of `sampled.Calibrated`;
+    - epsilon: where the loss is expected to meet the target; null if no epsilon does;
+    - low, high: epsilon is between them at confidence 1 - alpha; for an exact loss with certainty;
+    - trials: the number of rewrites;
+    - by: hits; posteriors, which need fewer rewrites but assume that the mechanism's law is right; or the exact
+    measure;
+    - attacks: whose loss was searched, null without attacks; rows with different attacks cannot be compared;
+    - reason: for a missing epsilon, or a remark on the epsilon; else null.
+
     Raises UserError for invalid names and values, before any text is rewritten.
     """
     named = [mechanisms] if isinstance(mechanisms, str) or not isinstance(mechanisms, Sequence) else mechanisms
@@ -96,11 +102,12 @@ def calibrate_cells(
     datasets: Sequence[str] = (),
     watch: Callable[[str], Watch] = lambda label: unwatched,
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row per cell of the parameter file, for these mechanisms and data sets; without names, for all.
+    """Yield a row per cell of the parameter file, for these mechanisms and data sets; by default for all.
 
-    Needs the data sets as the audit prepared them. Counts of which_text are stored in data/calibrating. A search by
-    another question stores nothing, and runs for each of `mechanisms` on each data set. watch: by label, a callback
-    during the search of a cell. Raises UserError for unknown names, before any text is rewritten.
+    Needs the data sets as the audit prepared them. A search by which_text stores counts in data/calibrating. A search
+    by another question stores nothing, and runs for each mechanism on each data set. watch: returns, for a cell's
+    label, a function that is called during its search. Raises UserError for unknown names, before any text is
+    rewritten.
     """
     search.goal(target)
     search.aim(target)  # refuses an invalid target

@@ -26,13 +26,13 @@ from epsilometer.project.corpora import corpus
 from epsilometer.project.sections import Cell, Dataset, MechanismEntry
 from epsilometer.runtime import checksums
 
-_WHOLE = 1000  # a generator of at most this many texts is checked completely
-_SAMPLE = 200  # texts to check of a larger one, in a tenth of a second
-_TEXT = 1000  # least bytes of memory per text, with its embedding
+_WHOLE = 1000  # generators of at most this many texts are checked completely
+_SAMPLE = 200  # number of texts to check from other generators, in a tenth of a second
+_TEXT = 1000  # minimum memory of a text and its embedding, in bytes
 
 
 class AbsentError(UserError):
-    """Raised for missing files that cannot be downloaded; downloads: all repositories of the audit, present or not."""
+    """Raised for missing files that cannot be downloaded. downloads: the audit's repositories, present or not."""
 
     def __init__(self, absent: Sequence[str], downloads: Sequence[Download]) -> None:
         super().__init__("\n".join(absent), "EPS-P080")
@@ -40,7 +40,7 @@ class AbsentError(UserError):
 
 
 def check(params: Params) -> list[Download]:
-    """Check the audit and return its downloads with their local state; loads only the models that MIA-N asks.
+    """Check the audit and return its downloads with their local state. Loads only the models of the attack MIA-N.
 
     Raises UserError for anything that cannot be built or is invalid. If everything else is valid, raises AbsentError
     for missing files.
@@ -58,7 +58,7 @@ def check(params: Params) -> list[Download]:
         if not setting.endswith(".training.model") and not Path(params.path(path)).exists()
     ]
     for name, dataset in params.datasets.items():
-        if Path(params.path(dataset.source)).exists():  # a source on the hub is only listed
+        if Path(params.path(dataset.source)).exists():  # sources on the hub are only listed
             _check_dataset(params, name, dataset)
     _check_resources(params)
     for cell in params.cells.values():
@@ -85,7 +85,7 @@ def check(params: Params) -> list[Download]:
 
 
 def check_mechanism(params: Params, cell: Cell, mechanism: Mechanism, place: str) -> None:
-    """Let each study refuse a mechanism whose settings do not fit its own. place: in params.yaml."""
+    """Let each study refuse a mechanism whose settings do not fit the study. place: of the settings in params.yaml."""
     for study in studies():
         study.check_mechanism(params, cell, mechanism, place)
 
@@ -102,7 +102,7 @@ def _check_resources(params: Params) -> None:
     """Refuse a resource that does not exist and that no stage makes."""
     outputs = [*params.resources()]
     sections = dict(params.sections_of_cells())
-    sections.pop("questions", None)  # by their mechanisms
+    sections.pop("questions", None)  # checked below by their mechanisms
     entries: dict[str, MechanismEntry] = {
         f"{kind}.{name}": cell for kind, cells in sections.items() for name, cell in cells.items()
     }
@@ -142,12 +142,12 @@ def _check_memory(params: Params) -> None:
 
 
 def _trial(candidates: int) -> int:
-    """Return the least bytes of memory per trial: its candidates, its target's slot, its number, its claim, a guess."""
+    """Return the minimum memory of a trial in bytes: its candidates, target slot, number, claim and a guess."""
     return 4 * candidates + 20
 
 
 def _check_links(params: Params) -> None:
-    """Refuse a link that leads out of the project, as relative paths out of it are refused.
+    """Refuse a link that leads out of the project, like a relative path out of it.
 
     The package's own files count as the project's, because `pipeline.starting` links them.
     """
@@ -181,7 +181,7 @@ def _check_writable(params: Params) -> None:
 
 
 def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
-    """Refuse a source without the named columns or split, or with too few texts. Does not follow a pin.
+    """Refuse a source without the required columns or split, or with too few texts. Does not read pinned data sets.
 
     For a generator of many texts, checks a sample.
     """

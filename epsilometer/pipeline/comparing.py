@@ -27,17 +27,17 @@ from epsilometer.project.paths import inside
 from epsilometer.questions.which_text import WhichText
 
 Side = Named | tuple[Named, float]
-"""A mechanism at an epsilon, or a mechanism without a privacy budget."""
+"""A mechanism with its epsilon, or a mechanism without a privacy budget."""
 
 
 class Compared(Printed):
-    """The table of a comparison, which prints its findings."""
+    """The table of a comparison by attacks; it prints the findings."""
 
     short = ("dataset", "attack", "p Holm", "finding")
 
 
 class ComparedByQuestion(Printed):
-    """The table of a comparison by another question, which prints its findings."""
+    """The table of a comparison by another question; it prints the findings."""
 
     short = ("dataset", "figure", "p Holm", "finding")
 
@@ -53,22 +53,27 @@ def compare(
 ) -> pl.DataFrame:
     """Compare how much two mechanisms leak on the same trials, by McNemar's exact test with Holm's correction.
 
-    source: the texts, or the folder of a project with an audit, whose guesses are compared. first, second: a mechanism,
-    as in `epsilometer.audit`, with its epsilon: `("tem", 11)`; or by itself if it has no privacy budget: `"presidio"`;
-    in a project by name. trials, design: on texts; a project uses those of its params.yaml. trials: None for the
-    question's usual number, which is 2,000 for which_text. Returns a row for the strongest of the attacks on both, and
-    one for each of these (in a project for each data set): dataset, attack, attacks (those compared), trials, `first
-    only` and `second only` (numbers of trials in which the adversary was right about the first or the second alone),
-    `p value`, `p Holm` and the `finding` in words. All findings hold together at level alpha. Each row also has the
-    delta at 4 nats that the most confident guesses prove for each mechanism (`first delta at 4`, `second delta at 4`;
-    null if not testable), which an average does not show. Attacks on only one of the two are in the last rows: the
-    `finding` states the loss, and nothing is compared. The table prints four columns and holds all: `table.columns`.
+    source: the texts, or the folder of a project with an audit, whose guesses are compared.
+    first, second: a mechanism, as in `epsilometer.audit`, with its epsilon: `("tem", 11)`; or by itself if it has no
+    privacy budget: `"presidio"`. In a project, the mechanism's name.
+    trials, design: only on texts, because a project has them in its params.yaml. trials: None for the question's usual
+    number, which is 2,000 for which_text.
+    question: on texts, another question by name, path of a file or as an object. It may read columns of a table that
+    also has a column `text`. In a project it needs two entries of `questions` in params.yaml.
 
-    question: another question by name, path of a file or as an object, on texts or on a table with a column `text` and
-    the columns that the question reads. In a project it needs two entries of `questions` in params.yaml, which the
-    column `entries` names. The other columns are dataset and those of `epsilometer.doors.compare.compare`. Raises
-    UserError for an epsilon that was not audited, that is missing or that has no effect, for a question without an
-    outcome for each trial, and for values outside their range.
+    Returns a row for each attack that applies to both mechanisms, and one for the strongest of them, in a project for
+    each data set. The table prints four of its columns:
+    - dataset, attack, attacks (those compared), trials;
+    - `first only`, `second only`: numbers of trials in which the adversary was right about only that mechanism;
+    - `p value`, `p Holm` and the `finding` in words; all findings hold together at level alpha;
+    - `first delta at 4`, `second delta at 4`: lower bounds of delta at 4 nats by the most confident guesses, which an
+    average does not show; null if not testable.
+
+    The last rows are of attacks that apply to only one mechanism; their `finding` states its loss. For another
+    question, the columns are dataset, entries (of params.yaml) and those of `epsilometer.doors.compare.compare`.
+
+    Raises UserError for an epsilon that was not audited, is missing or has no effect, for a question without an outcome
+    for each trial, and for values outside their range.
     """
     (left, left_at), (right, right_at) = _at(first), _at(second)
     if not isinstance(source, (str, Path)):
@@ -93,9 +98,9 @@ def compare_entries(
 ) -> list[dict[str, Any]]:
     """Return the rows of a comparison by the entries of `questions` in params.yaml, from their recorded trials.
 
-    first, second: a mechanism, by its key, and its epsilon. settings: those that a question given by name must have.
-    Compares each pair of entries with the same question, settings, data set and number of trials. Raises UserError
-    without such a pair.
+    first, second: a mechanism's key in params.yaml, and its epsilon. settings: a question given by name must have these
+    settings. Compares each pair of entries with the same question, settings, data set and number of trials. Raises
+    UserError if there is no such pair.
     """
     chosen = [name for name in params.questions if _is_of(params, name, question, settings or {})]
     pairs = [
@@ -136,7 +141,7 @@ def _trials(entry: QuestionEntry) -> dict[str, Any]:
 
 
 def _at_epsilon(params: QuestionParams, name: str, epsilon: float | None) -> pl.DataFrame:
-    """Return the figures of an entry at one epsilon. Raises UserError where they were not measured there."""
+    """Return the figures of an entry at one epsilon. Raises UserError if they were not measured there."""
     every = recorded(params, name)
     if every.is_empty():
         raise UserError(
@@ -156,8 +161,8 @@ def _at(side: Side) -> tuple[Named, float | None]:
         return side, None
     if len(side) != 2:
         raise UserError(
-            f'a mechanism is compared at one epsilon, as ("tem", 11), got {len(side)} values; give one that takes no '
-            'privacy budget by itself, as "presidio"',
+            f'a mechanism is compared at one epsilon, as in ("tem", 11), got {len(side)} values; give a mechanism '
+            'without a privacy budget by itself, as in "presidio"',
             "EPS-P016",
         )
     return side

@@ -1,11 +1,13 @@
 """dvc.yaml: the stages of the core and of studies that a parameter file needs.
 
-They are in `stages.yaml` beside this file and in the folder of each study, in DVC's format with two additional keys.
-`when` names sections of params.yaml (default: the one under `foreach`); the stage is composed if one of them has
-entries. Stage `code` reads `components`. A study adds its inputs of `resources` and `report` to the lists of these
-stages. If `foreach` is a bare name, the entries come from that property of `Params`, such as a training at every level,
-and are spelled out. A model that a setting names, such as `${embedding.model}`, is also spelled out; it is a dependency
-if it is a user's own folder.
+The definitions are in `stages.yaml`, in the folder of this file and of each study, in DVC's format with two more keys:
+
+- `when`: sections of params.yaml (default: the one under `foreach`); the stage is needed if one of them has entries.
+- `components`: read by stage `code`.
+
+A study adds its inputs to the lists of the stages `resources` and `report`. If `foreach` is a bare name, the entries
+are those of this property of `Params`, and are written out. A model that a setting names, such as `${embedding.model}`,
+is replaced by its path; it is a dependency only if it is a user's own folder.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ COMPOSE = "`epsilometer pipeline compose`"
 _CORE = PACKAGE / "pipeline/stages.yaml"
 _EXTENDED = ("resources", "report")  # the stages to whose lists a study adds
 _ABOUT = """\
-# The stages that params.yaml needs, written by `epsilometer pipeline compose`. Which code a stage depends on is
-# recorded by stage `code`, file by file; `epsilometer pipeline why` says what changed. `root` leads from the run's
-# folder to the project.
+# The stages that params.yaml needs, written by `epsilometer pipeline compose`. Stage `code` records the code that each
+# stage depends on, file by file; `epsilometer pipeline why` lists changes. `root` is the project's folder, from this
+# file's folder.
 """
 _HEAD = f"{_ABOUT}stages:\n"
 _OURS = ("when", "components")
@@ -43,14 +45,14 @@ _WIDTH = 118
 _INDENT = 2  # of the names of stages, in columns
 _OUR_COMMAND = "epsilometer stage "
 _ENTRY = re.compile(r"\$\{item\.(\w+)\}")
-_SETTING = re.compile(r"(.*\})\.\w+")  # of an entry
+_SETTING = re.compile(r"(.*\})\.\w+")  # a setting of an entry
 _MODEL = re.compile(r"(\$\{root\}/)?\$\{(?!item\.)(\w+\.[\w.]+)\}")
 _EMBEDDED = "data/embedded"
 
 
 @cache
 def fragments() -> dict[str, dict[str, Any]]:
-    """Return every existing stage, by name, with the keys that DVC does not know."""
+    """Return every stage of the core and of studies, by name, with the two keys that DVC does not know."""
     every = yaml_text.load(_CORE.read_bytes())
     for study in studies():
         file = study.folder / "stages.yaml"
@@ -68,18 +70,18 @@ def _extended(stage: Mapping[str, Any], more: Mapping[str, list[str]]) -> dict[s
 
 
 def stages(params: Params, folder: Path = Path()) -> dict[str, dict[str, Any]]:
-    """Return the stages that the parameters of a run's folder need, by name, as in its dvc.yaml."""
+    """Return the stages that parameters need, by name, as dvc.yaml must have them. folder: the run's."""
     settings = params.model_dump(mode="json")
     needed = {name: _spelled(stage, params) for name, stage in fragments().items()}
     needed = {name: stage for name, stage in needed.items() if _wanted(stage, settings)}
     needed = {name: _with_models(stage, settings, folder) for name, stage in needed.items()}
     outs = [_fixed(out) for stage in needed.values() for out in _places(stage)]
-    stated = params.model_dump(mode="json", exclude_unset=True)  # DVC knows no defaults
+    stated = params.model_dump(mode="json", exclude_unset=True)  # DVC cannot read defaults
     return {name: _written(stage, outs, stated, settings) for name, stage in needed.items()}
 
 
 def compose(params: Params, folder: Path = Path()) -> str:
-    """Return the text of dvc.yaml for the parameters of a run's folder."""
+    """Return the text of dvc.yaml for these parameters. folder: the run's."""
     layout: dict[str, Any] = {"sort_keys": False, "default_flow_style": None, "width": _WIDTH, "allow_unicode": True}
     texts = (yaml.dump({name: stage}, Dumper=_Dumper, **layout) for name, stage in stages(params, folder).items())
     return _HEAD + "\n".join(indent(text, "  ") for text in texts)
@@ -88,7 +90,8 @@ def compose(params: Params, folder: Path = Path()) -> str:
 def write(params: Params, folder: Path = Path()) -> bool:
     """Write dvc.yaml into a folder unless it has these bytes; returns True if it was written.
 
-    A user's own stages follow those that params.yaml needs, unchanged. Other keys stay before or after `stages`.
+    A user's own stages stay unchanged, after the stages that params.yaml needs. Other keys stay before or after
+    `stages`.
     """
     file = folder / FILE
     before = file.read_text(encoding="utf-8") if file.is_file() else ""
@@ -121,7 +124,8 @@ def check(params: Params) -> None:
 
 
 def _of_users(text: str) -> tuple[list[str], list[str]]:
-    """Return a user's own parts of dvc.yaml: the keys before `stages`; then own stages and the keys after `stages`."""
+    """Return a user's own parts of dvc.yaml: the keys before `stages`; the user's stages and the keys after
+    `stages`."""
     try:
         root, written = yaml.compose(text, Loader=yaml.SafeLoader), yaml_text.load(text) or {}
     except (yaml.YAMLError, UserError) as error:
@@ -144,13 +148,13 @@ def _of_users(text: str) -> tuple[list[str], list[str]]:
 
 
 def _is_own(name: str, stage: Any) -> bool:
-    """Return True if a stage is a user's; stages of other versions of this package are not."""
+    """Return True if a stage is a user's own, and not one of this package or of an earlier version of it."""
     command = stage.get("do", stage).get("cmd") if isinstance(stage, Mapping) else None
     return name not in fragments() and not str(command).startswith(_OUR_COMMAND)
 
 
 def _blocks(text: str, node: yaml.MappingNode, values: Mapping[str, Any], column: int) -> Iterator[tuple[str, str]]:
-    """Yield each key of a mapping with its text and the comment above it; a key in another layout is reformatted."""
+    """Yield each key of a mapping, and its text with the comment above it; a key in another layout is reformatted."""
     lines, comment = text.splitlines(), " " * column + "#"
     starts = {key.value: key.start_mark for key, _ in node.value}
     last = node.end_mark.line if node.end_mark.index < len(text) else len(lines)
@@ -182,7 +186,7 @@ def _spelled(stage: Mapping[str, Any], params: Params) -> Mapping[str, Any]:
 
 
 def _with_models(stage: Mapping[str, Any], settings: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
-    """The stage with the models that settings name spelled out; among its dependencies, only folders not embedded."""
+    """Return a stage with its models replaced by their paths, and without models that are not a user's own folder."""
     body, deps = stage.get("do", stage), []
     for dep in body.get("deps", ()):
         if (named := _MODEL.fullmatch(dep)) is None:
@@ -206,7 +210,7 @@ def _wanted(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
 def _written(
     stage: Mapping[str, Any], outs: list[str], stated: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The stage in DVC's format, without dependencies that no stage makes, and settings that are empty or missing."""
+    """Return a stage in DVC's format, without data that no stage makes, and without empty or missing settings."""
     body, entries = stage.get("do", stage), dvc_files.entries(stage, settings) or {}
     params = (_of_entries(key, entries, stated) for key in body.get("params", ()))
     lists = {
@@ -220,7 +224,8 @@ def _written(
 
 
 def _of_entries(key: str, entries: Mapping[str, Any], stated: Mapping[str, Any]) -> str:
-    """Return a setting of every entry, or the section that contains it if an entry leaves it to its default."""
+    """Return the key of a setting of every entry, or of the section around it if an entry does not state the
+    setting."""
     if (section := _SETTING.fullmatch(key)) is None:
         return key
     filled = (_ENTRY.sub(partial(_value, entry), key).replace("${key}", name) for name, entry in entries.items())
@@ -245,7 +250,7 @@ def _is_made(dep: str, outs: list[str]) -> bool:
 
 
 def _fixed(path: str) -> str:
-    """Return the part of a path before its first entry's name."""
+    """Return the part of a path before its first placeholder."""
     return path.partition("${")[0]
 
 

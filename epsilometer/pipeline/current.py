@@ -26,8 +26,8 @@ def records(params: Params) -> dict[str, Any]:
 def check(params: Params, *, with_code: bool) -> None:
     """Raise UserError if a stage behind the figures of the current folder must run again.
 
-    with_code: also if code or a mechanism's resources have changed, or if dvc.yaml lacks a stage. In a folder without
-    dvc.yaml, stages leave no record to compare with.
+    with_code: True to check also code, resources of mechanisms, and the stages of dvc.yaml. In a folder without
+    dvc.yaml nothing is checked, because stages leave no record there.
     """
     if not composing.FILE.is_file():
         return
@@ -39,22 +39,23 @@ def check(params: Params, *, with_code: bool) -> None:
         if changed := reasons(stage, now, digest):
             more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
             raise UserError(
-                f"the audit is not that of params.yaml and the code: {stage}: {', '.join(changed[:_SHOWN])}{more}; "
+                f"the audit does not match params.yaml and the code: {stage}: {', '.join(changed[:_SHOWN])}{more}; "
                 "bring it up to date first (make audit, or dvc repro)",
                 "EPS-P019",
             )
 
 
 def measured(params: Params) -> list[str]:
-    """Return the stages whose results are in a baseline, by address; none if params.yaml has nothing for a baseline."""
+    """Return the addresses of the stages whose results are in a baseline; empty if there are none."""
     of_studies = (stage for study in studies() for stage in study.accepted(params))
     of_questions = (f"asked@{name}" for name in params.questions)
     return [*(["estimate"] if params.cells else []), *of_studies, *of_questions]
 
 
 def leading_to(targets: Iterable[str]) -> list[str]:
-    """Return these stages of dvc.yaml and all stages that they depend on, by address, in the order of dvc.yaml, without
-    those that always run.
+    """Return the addresses of these stages and of all stages that they depend on, in the order of dvc.yaml.
+
+    Stages that always run are left out.
     """
     settings, stages = dvc_files.settings(), dvc_files.stages()
     every = addresses(None)
@@ -69,7 +70,7 @@ def leading_to(targets: Iterable[str]) -> list[str]:
 
 
 def _meet(deps: Iterable[str], outs: Iterable[str]) -> bool:
-    """Return True if an out is a dependency, or lies in one or around one."""
+    """Return True if an out is a dependency, or one of them contains the other."""
     pairs = [(PurePosixPath(dep), PurePosixPath(out)) for dep in deps for out in outs]
     return any(dep.is_relative_to(out) or out.is_relative_to(dep) for dep, out in pairs)
 

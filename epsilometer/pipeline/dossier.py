@@ -1,4 +1,4 @@
-"""The dossier of a project's cell: a check that its audit is finished, the hashes behind it, and its three files."""
+"""Write the dossier of a project's cell in three formats, after a check that its audit is finished."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def write(
 ) -> list[Path]:
     """Write the dossier of a cell at a budget as HTML, PDF and JSON, and return their paths.
 
-    texts_per_person: as confirmed; None assumes one. Raises UserError if the audit is not finished: a stage has not
-    run, or its inputs have changed since.
+    texts_per_person: as the user has confirmed; None assumes one. Raises UserError if the audit is not finished,
+    because a stage has not run or its inputs have changed since.
     """
     _check_finished(params)
     facts = origin.facts(Path())
@@ -72,7 +72,7 @@ def _check_finished(params: Params) -> None:
 
 
 def _hashes(params: Params, cell: str) -> dict[str, str]:
-    """SHA-256 of the files that the decision depends on, by name."""
+    """Return the SHA-256 of the files that the decision depends on, by a description of each."""
     dataset = params.cells[cell].dataset if cell in params.cells else ""
     files = {
         "texts": f"data/prepared/{dataset}.parquet",

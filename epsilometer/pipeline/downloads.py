@@ -1,4 +1,4 @@
-"""The models and data sets of the hub and of packages that an audit's parameters name, with sizes and local state."""
+"""Models and data sets of the hub and of packages that an audit needs, with sizes and local state."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from epsilometer.runtime import hub, packages
 from epsilometer.runtime.hub import Repository, State
 from epsilometer.runtime.progress import say
 
-# Bytes of data sets according to their cards, to show before the hub is asked.
+# Bytes of data sets according to their cards, shown until the hub is asked.
 CARDS = {"Skylion007/openwebtext": 24_000_000_000, "HuggingFaceFW/fineweb": 27_600_000_000}  # the latter sample-10BT
 
 
 @dataclass(frozen=True)
 class Download:
-    """A repository and its local state; here: True if nothing is missing. size: total bytes, None if unknown.
+    """A repository and its local state.
 
-    about: True if the size comes from published parameters or a card, because the hub was not asked yet.
+    here: True if nothing is missing; size: total bytes, None if unknown; about: True if the size is an estimate from
+    published parameters or a card, because the hub was not asked yet.
     """
 
     repository: Repository
@@ -45,7 +46,7 @@ class Download:
 
 @runtime_checkable
 class _ReadsPackages(Protocol):
-    """A mechanism that reads folders of packages by itself."""
+    """A mechanism that reads folders of packages which params.yaml does not name."""
 
     @property
     def pins(self) -> Sequence[packages.Pin]:
@@ -55,9 +56,9 @@ class _ReadsPackages(Protocol):
 
 @dataclass(frozen=True)
 class Packaged:
-    """A file of a package on the Python index; content: what the cache holds of it, None if it is missing.
+    """A file of a package on the Python index.
 
-    whole: True if all files in its folder are read.
+    content: its state in the cache, None if it is missing; whole: True if all files in its folder are read.
     """
 
     pin: packages.Pin
@@ -66,14 +67,14 @@ class Packaged:
 
     @property
     def licence(self) -> str | None:
-        """The licence that the package's metadata names, and the author whom it requires to name; None before."""
+        """The licence in the package's metadata, and the author whom it requires to name; None if it is not cached."""
         if self.content is None or self.content.licence is None or self.pin.author is None:
             return None if self.content is None else self.content.licence
         return f"{self.content.licence}; weights by {self.pin.author}"
 
     @property
     def size(self) -> int | None:
-        """The bytes of the file in the cache, else the size of its download; None if its pin does not state one."""
+        """The bytes of the file in the cache, else of its download; None if its pin states no size."""
         if self.content is not None:
             return self.pin.unpacked if self.whole else self.content.size
         stated = self.pin.size, self.pin.unpacked
@@ -81,7 +82,7 @@ class Packaged:
 
 
 def downloads(params: Params) -> list[Download]:
-    """Every repository of the hub that the parameters name, present or not. Loads no model and needs no network."""
+    """Return each repository of the hub that the parameters need, present or not, without models or network."""
     listed = []
     for repository in repositories(params):
         state = hub.state(repository)
@@ -94,7 +95,7 @@ def downloads(params: Params) -> list[Download]:
 
 
 def packaged(params: Params) -> list[Packaged]:
-    """Return every file of a package that data sets, models, vectors and mechanisms name, once, present or not.
+    """Return each file of a package that data sets, models, vectors and mechanisms need, present or not, once.
 
     Needs no network.
 
@@ -122,7 +123,7 @@ def _of_mechanisms(params: Params) -> Iterator[packages.Pin]:
 def fetch(params: Params) -> None:
     """Download missing files, one repository or package after the other.
 
-    Raises UserError for those that failed, after all others, with the reason for each.
+    A failure does not stop the others. At the end, raises UserError with the reason of each failure.
     """
     problems = []
     for each in packaged(params):
@@ -159,7 +160,7 @@ def pins(params: Params) -> Iterator[data_sets.Pin]:
 
 
 def _json_files(params: Params) -> Iterator[Path]:
-    """Yield the sources of texts that are .json files: pins, or texts themselves."""
+    """Yield the sources of texts that are .json files, which are pins or contain texts."""
     corpora = [entry.corpus.source for _, entry in params.made_of_public()]
     for source in (*(dataset.source for dataset in params.datasets.values()), *corpora):
         path = Path(params.path(source))
@@ -168,7 +169,7 @@ def _json_files(params: Params) -> Iterator[Path]:
 
 
 def models_of_stages(params: Params) -> list[str]:
-    """Return the models that stages read or train, by their names on the hub, or as folders."""
+    """Return the models that stages read or train: names on the hub, or folders."""
     models = [params.embedding.model]
     for name, source in params.models.items():
         models += pinned(params.path(source), f"models.{name}")
@@ -198,7 +199,7 @@ def _not_of_stages(params: Params, models: list[str]) -> list[str]:
 
 
 def pinned(source: str, place: str) -> list[str]:
-    """Return the model that a small file {"model": id, "revision": commit} names; none for other sources."""
+    """Return the model in a pin {"model": id, "revision": commit}; empty for other sources."""
     path = Path(source)
     if path.suffix != ".json" or not path.exists() or packages.read_pin(path) is not None:
         return []

@@ -24,14 +24,14 @@ IGNORED = ("__pycache__", "*.pyc", "*.partial")  # as in .dvcignore
 _CACHE = Path(".dvc/cache/files/md5")
 PATHS_OF_CODE = "data/code/paths.json"
 GONE = (
-    "is gone: was another commit checked out while the audit ran? Results of finished stages are kept; restore it and "
-    "run again"
+    "does not exist: was another commit checked out while the audit ran? Results of finished stages are kept; restore "
+    "it and run again"
 )
 _TEXTS = 4  # cached texts: dvc.lock, dvc.yaml, params.yaml, and one of them before an edit
 
 
 def settings() -> dict[str, Any]:
-    """Return params.yaml as DVC reads it."""
+    """Return the content of params.yaml, without defaults."""
     return _load(Path("params.yaml"))
 
 
@@ -41,9 +41,9 @@ def stages(folder: Path = Path()) -> dict[str, dict[str, Any]]:
 
 
 def entries(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the entries of a stage, one run each, by key: a section of params.yaml, or spelled out.
+    """Return the entries that a stage runs for, by key: of a section of params.yaml, or listed in dvc.yaml.
 
-    None for a stage of a single run.
+    Returns None for a stage that runs once.
     """
     over = stage.get("foreach")
     if isinstance(over, str):
@@ -95,7 +95,7 @@ def lock(folder: Path = Path()) -> dict[str, dict[str, Any]]:
 def recorded(kind: str, folder: Path = Path()) -> dict[str, str]:
     """Return the hashes that the dvc.lock in a folder records for stages' `deps` or `outs`, by path.
 
-    Without stages and entries that no longer exist, whose records DVC keeps: their outs may now belong to others.
+    Leaves out stages and entries that no longer exist, because their outs may now belong to other stages.
     """
     settings = _load(folder / "params.yaml") if (folder / "params.yaml").is_file() else {}
     keys = {name: entries(stage, settings) for name, stage in stages(folder).items()}
@@ -139,19 +139,19 @@ def listing(folder: str) -> dict[str, str]:
 
 
 def cached(md5: str) -> Any:
-    """Return the record or folder listing with this hash from DVC's cache; None if it has none."""
+    """Return the record or folder listing with this hash from DVC's cache; None if it is missing."""
     file = _place(md5)
     return json.loads(file.read_bytes()) if file is not None and file.is_file() else None
 
 
 def paths_of_code() -> dict[str, list[str]]:
-    """Return the paths of the files in records of code, by their key there; empty before stage `code` has run."""
+    """Return the paths of the files in records of code, by key in a record; empty before stage `code` has run."""
     file = Path(PATHS_OF_CODE)
     return dict(json.loads(file.read_bytes())) if file.is_file() else {}
 
 
 def keep_listing(folder: str, outs: Mapping[str, str]) -> None:
-    """Put a listing of the recorded outs in a folder into DVC's cache, as DVC does for a folder that is one out.
+    """Write a listing of the recorded outs in a folder to DVC's cache, as DVC does for an out that is a folder.
 
     dvc.lock records one hash for a folder that a stage reads; the listing lets `why` name the changed file.
     """
@@ -179,9 +179,9 @@ def files(paths: Iterable[str]) -> Iterator[Path]:
 
 @contextmanager
 def dvc_pauses() -> Iterator[None]:
-    """Wait until no DVC of this project is writing: it writes dvc.lock in place, so a reader might see half of it.
+    """Wait until DVC is not writing in this project, because dvc.lock is incomplete while it does.
 
-    The DVC that runs a stage releases its lock while the stage runs.
+    DVC releases its lock while a stage runs.
     """
     path = Path(os.environ.get("DVC_ROOT", "."), ".dvc/tmp/lock")
     if not path.is_file():
@@ -204,12 +204,12 @@ def _load(path: Path) -> dict[str, Any]:
 
 @lru_cache(_TEXTS)
 def parsed(text: bytes) -> dict[str, Any]:
-    """Return the value of a YAML text, parsed once: callers must not change it."""
+    """Return the content of a YAML text. It is cached, so callers must not change it."""
     return yaml_text.load(text) or {}
 
 
 def _written(listing: Mapping[str, str]) -> str:
-    """Return a listing as DVC writes it."""
+    """Return the text of a listing, in DVC's format."""
     return json.dumps([{"md5": md5, "relpath": name} for name, md5 in sorted(listing.items())], sort_keys=True)
 
 
@@ -218,7 +218,7 @@ def _hash(written: str) -> str:
 
 
 def _place(md5: str) -> Path | None:
-    """Return the path of the content with this hash in the cache of the project around the run's folder."""
+    """Return the path of the content with this hash in the project's cache; None outside of a project."""
     here = Path.cwd()
     project = next((folder for folder in (here, *here.parents) if (folder / ".dvc").is_dir()), None)
     return project and project / _CACHE / md5[:2] / md5[2:]

@@ -1,4 +1,4 @@
-"""End a run of DVC by Ctrl-C or on a full disk with one line, where DVC would print others, or wait forever."""
+"""End a run of DVC with one line after Ctrl-C or on a full disk, where DVC would print many or wait forever."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from dvc.repo import Repo
 from epsilometer.core.errors import disk_trouble
 from epsilometer.pipeline.bookkeeping import remove_begun_copies
 
-KEPT = "then run again; results of finished stages are kept"  # follows the message on the disk
-_STOPPED = re.compile(r"exited with (130|-2)$")  # a stage ended by Ctrl-C, after `guard.entry` ran or before
+KEPT = "then run again; results of finished stages are kept"  # end of the message about a full disk
+_STOPPED = re.compile(r"exited with (130|-2)$")  # of a stage after Ctrl-C: code 130 by `guard.entry`, -2 before it runs
 _PATIENCE = 10.0  # seconds that DVC may wait for space on a full disk
-_ROOM = 1 << 18  # bytes: with less free space a database cannot grow, and the disk counts as full
+_ROOM = 1 << 18  # bytes; with less free space a database cannot grow, so the disk counts as full
 _PAUSE = 0.2  # seconds between checks of the disk
 
 
 class Ending(logging.Filter):
-    """Notes an interruption of DVC, or of a stage below it, and the disk's errors; suppresses DVC's own messages about
-    them.
+    """Records interruptions of DVC or a stage, and errors of the disk, and suppresses DVC's messages about them.
+
+    interrupted: True after an interruption; trouble: the message about the disk, else None.
     """
 
     interrupted = False
@@ -48,7 +49,7 @@ class Ending(logging.Filter):
 def watch_disk() -> None:
     """End this process if the disk stays full while DVC, with no stage running, waits for space.
 
-    DVC would try forever to write to its cache of hashes.
+    DVC tries forever to write to its cache of hashes.
     """
     full = 0.0
     while True:

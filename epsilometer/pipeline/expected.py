@@ -1,13 +1,13 @@
-"""The expected memory and time of an audit's models on this machine: formulas, and their assumptions.
+"""The expected memory and time of an audit's models on this machine.
 
-memory      of a model's weights: its parameters times 4 bytes, or 2 in bfloat16. The memory of a batch is extra.
+memory      4 bytes per parameter of a model, or 2 in bfloat16. The memory of a batch is extra.
 operations  2 P n for n tokens through P parameters (Kaplan et al. 2020, "Scaling laws for neural language models",
             section 2.1): a product and a sum for each weight and token. A pass of training takes 3 times as many, or
             fewer, as frozen weights need no gradients of their own.
 time        operations over `SHARE` of the rate of a matrix product, which is measured at run time.
 
-Assumed, and stated beside every time: the share, and the tokens of a text and of a judge's prompt. Reading from disk
-and beams are not included, nor any training except that of a network under `private_training`.
+The share, and the numbers of tokens of a text and of a judge's prompt, are assumed, and shown with every time. Reading
+from disk and beams are not included, and training only for networks under `private_training`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ from epsilometer.pipeline.params import Params
 from epsilometer.runtime import hub
 from epsilometer.runtime.progress import span
 
-SHARE = 0.3  # of the rate of a matrix product; assumed
-TEXT, PROMPT = 64, 512  # tokens of a text, read and written, and of a judge's prompt; assumed
+SHARE = 0.3  # assumed share of the rate of a matrix product
+TEXT, PROMPT = 64, 512  # assumed numbers of tokens: of a text, read and written, and of a judge's prompt
 ASSUMED = (
-    f"assumed: {SHARE:.0%} of the measured rate, {TEXT} tokens a text where no length is set, {PROMPT} a judge's "
-    "question; other training, beams and the batches' memory come on top"
+    f"assumed: {SHARE:.0%} of the measured rate, {TEXT} tokens a text if no length is set, {PROMPT} a judge's "
+    "question; not included: other training, beams, and memory of batches"
 )
 
-# Parameters of published architectures, for models that are not on disk (tested), and bytes of each in a file.
+# Numbers of parameters of published architectures, for models that are not on disk, and bytes of each parameter in a
+# file.
 PUBLISHED = {
     "roberta-base": (124_697_433, 4),
     "google/flan-t5-base": (247_577_856, 4),
@@ -52,7 +53,7 @@ PUBLISHED = {
 
 @dataclass(frozen=True)
 class Expected:
-    """The cost of one use of a model: its weights and the available memory (`memory`) in bytes, and seconds."""
+    """The cost of one use of a model: `weights` and available `memory` in bytes, and `seconds`."""
 
     what: str
     model: str
@@ -71,7 +72,7 @@ class Expected:
 
 
 def expected(params: Params) -> list[Expected]:
-    """Return a row for each cell and attack whose model is known; none if the parameters name no large model."""
+    """Return the cost of each use of a model whose number of parameters is known."""
     uses = [use for use in _uses(params) if _parameters(use.model) is not None]
     if not uses:
         return []
@@ -82,7 +83,7 @@ def expected(params: Params) -> list[Expected]:
 
 
 def parameters(folder: Path) -> int:
-    """Return the number of parameters of a model's folder, from the headers of its safetensors files."""
+    """Return the number of parameters of a model in a folder, from the headers of its safetensors files."""
     total = 0
     for path in sorted(folder.glob("*.safetensors")):
         with path.open("rb") as file:
@@ -108,7 +109,7 @@ class _Use:
 
 @dataclass(frozen=True)
 class _Machine:
-    """A device's memory in bytes, its rate in operations per second, and the precisions that mean bfloat16 there."""
+    """A device: memory in bytes, rate in operations per second, and the precisions that mean bfloat16 on it."""
 
     device: str
     memory: int
@@ -125,7 +126,7 @@ class _Machine:
 
 
 def _rate(device: str, size: int) -> float:
-    """Operations per second of a matrix product of this size; the fastest of several runs."""
+    """Return the operations per second of a matrix product of this size, by the fastest of several runs."""
     import torch
 
     kind = torch.float32 if device == "cpu" else torch.bfloat16
@@ -139,7 +140,7 @@ def _rate(device: str, size: int) -> float:
 
 
 def _uses(params: Params) -> Iterator[_Use]:
-    """Yield the uses of models on texts: cells, those of studies, and attacks on all rewrites."""
+    """Yield the uses of models: by cells, by studies, and by attacks on all rewrites."""
     from epsilometer.project import cells
 
     sources: Mapping[str, str] = {f"data/models/{name}": params.path(source) for name, source in params.models.items()}
@@ -159,7 +160,7 @@ def _uses(params: Params) -> Iterator[_Use]:
 
 
 def _id(source: str) -> str:
-    """Return the id that a pin names, or the source itself."""
+    """Return the id in a pin, or the source itself."""
     pin = locate.read_pin(source)
     return source if pin is None else "@".join(pin[key] for key in ("model", "revision") if key in pin)
 

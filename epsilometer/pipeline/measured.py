@@ -1,4 +1,4 @@
-"""The results of an audit that re-audits compare: those of cells, studies and questions."""
+"""The results of an audit that re-audits compare, of cells, studies and questions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from epsilometer.report import page
 
 
 def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
-    """Return the current audit in a folder, row by row, without the choice of the strongest."""
+    """Return the results of the current audit in a folder, by row, without those of the strongest attack."""
     rows = of_cells.measure(params, folder)
     for study in studies():
         rows.update(study.measure(params, folder))
@@ -35,14 +35,14 @@ def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
 
 
 def sources(params: Params, folder: Path = Path(".")) -> list[Source]:
-    """Return the sources of what is measured, whose updates a re-audit looks for, without asking the hub."""
+    """Return the sources of the results, whose updates a re-audit looks for. Does not ask the hub."""
     return [*cell_sources.current(params, folder), *answers.sources(params, folder)]
 
 
 def losses(params: Params, measured: Mapping[Row, Measured], folder: Path = Path(".")) -> pl.DataFrame:
     """Return the history's rows for the audit in a folder: the estimates of `cells`, and the figures of questions.
 
-    Without cells, the attribute losses replace the estimates. measured: as `measure` returns it.
+    Without cells, attribute losses replace the estimates. measured: from `measure`.
     """
     shown = {row: result for row, result in measured.items() if result.of_question or not params.cells}
     rows = [row._asdict() | asdict(result.estimate) for row, result in sorted(shown.items())]
@@ -57,7 +57,7 @@ def losses(params: Params, measured: Mapping[Row, Measured], folder: Path = Path
 def measured_in(run: Path) -> dict[Row, Measured]:
     """Return the results of the audit in a folder. Raises UserError if they do not match its params.yaml.
 
-    The audit may be of older code, so two versions of a mechanism can be compared side by side.
+    The audit may be of older code, so that two versions of a mechanism can be compared.
     """
     with inside(run):
         params = read()
@@ -66,15 +66,15 @@ def measured_in(run: Path) -> dict[Row, Measured]:
 
 
 def accept(params: Params) -> Baseline:
-    """Make the audit in the current folder the baseline for re-audits; the page then shows it.
+    """Make the audit in the current folder the baseline for re-audits, and update the page.
 
     Raises UserError if the audit does not match the present params.yaml and code, or has no losses to compare.
     """
     if not current.measured(params):
         raise UserError(
-            "a baseline holds the losses of `cells`, those of `anonymity` by attackers of test texts (part: test), and "
-            "the figures of `questions`; params.yaml names none of them, so there is nothing to accept: add one, "
-            "audit, then accept",
+            "there is nothing to accept: a baseline has losses of `cells`, losses of `anonymity` by attackers of test "
+            "texts (part: test), and figures of `questions`, and params.yaml has none of these; add one, audit, then "
+            "accept",
             "EPS-P036",
         )
     with remembered():
@@ -84,7 +84,7 @@ def accept(params: Params) -> Baseline:
     measured, past = measure(params, folder), history.read()
     if not measured:
         raise UserError(
-            "the questions of params.yaml have no outcome for each trial, so no change could be shown; add another "
+            "the questions of params.yaml have no outcome for each trial, so changes could not be tested; add another "
             "question, such as which_text",
             "EPS-P037",
         )

@@ -1,6 +1,7 @@
-"""The DVC project around the current folder, opened with a private, readable site cache.
+"""Open the DVC project around the current folder, with a private and undamaged site cache.
 
-It first checks all files that DVC reads in the project, also those of other runs, because DVC expands all YAML aliases.
+First all files that DVC reads in the project, also those of other runs, are checked, because DVC expands all YAML
+aliases.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from epsilometer.pipeline.bookkeeping import Say
 from epsilometer.project.site_cache import keep_private
 from epsilometer.runtime.waiting import waiting_for
 
-_READ = (".dvc", "dvc.yaml", "dvc.lock", "params.yaml")  # endings of their names
+_READ = (".dvc", "dvc.yaml", "dvc.lock", "params.yaml")  # endings of names of files that DVC reads
 
 
 _WITHOUT_GIT = Path(__file__).with_name("without_git")  # DVC's settings for a dvc.yaml that git ignores
 
 
 def allow_ignored(folder: Path) -> None:
-    """Turn off DVC's use of git, here and in child processes, if git ignores the dvc.yaml of a folder.
+    """Turn off DVC's use of git, in this process and its children, if git ignores the dvc.yaml of a folder.
 
-    DVC would refuse such a folder; runs of profiles are such folders. DVC settings in the machine's `/etc` do not apply
-    to them.
+    DVC would refuse such a folder, such as the run of a profile. DVC settings in the machine's `/etc` do not apply
+    there.
     """
     if shutil.which("git") is None:
         return
@@ -48,10 +49,10 @@ def note(text: str) -> None:
 
 
 def opened(say: Say = note) -> Repo:
-    """Return the project; its lock waits for others. Raises UserError if another user can write its site cache, and for
-    YAML whose aliases expand to too much.
+    """Return the project, whose lock waits for other processes.
 
-    say: prints a note on a damaged site cache, which is rebuilt.
+    say: is called with a note on a damaged site cache, which is rebuilt. Raises UserError if another user can write the
+    site cache, and for YAML whose aliases expand to too much.
     """
     project = Path(Repo.find_root())
     _check_yaml(project)
@@ -67,8 +68,8 @@ def opened(say: Say = note) -> Repo:
 def without_memory(repo: Repo, say: Say) -> Repo:
     """Delete DVC's cache of file hashes, and return the reopened project, so that DVC reads every file again.
 
-    DVC would trust the cache for a file of the same inode, size and time. Call this only while no other DVC of the
-    project is at work.
+    DVC would trust the cache for a file with the same inode, size and time. Call this only while no other DVC process
+    uses the project.
     """
     repo.close()
     shutil.rmtree(repo.site_cache_dir)
@@ -77,7 +78,7 @@ def without_memory(repo: Repo, say: Say) -> Repo:
 
 @contextmanager
 def locked(repo: Repo, say: Say = note) -> Iterator[None]:
-    """DVC's lock of the project, held for the block; a message names the process that it waits for."""
+    """Hold DVC's lock of the project for a block; a message names the process that it waits for."""
     with waiting_for(Path(str(repo.tmp_dir), "lock"), say):
         repo.lock.lock()
     try:

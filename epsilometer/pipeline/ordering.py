@@ -1,4 +1,4 @@
-"""The order in which stages are brought up to date, among those that may run at the same time."""
+"""The order in which stages are brought up to date, several at a time."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Needs = Mapping[str, Sequence[str]]
 
 
 def dependencies(repo: Repo, targets: Iterable[str]) -> dict[str, list[str]]:
-    """Return the stages to bring up to date for these, with the dependencies of each, from DVC's graph; locks DVC.
+    """Return the targets and all stages that they depend on, with the dependencies of each, from DVC's graph.
 
-    Raises DvcException for an unknown target, and for an unreadable file.
+    The project must be locked. Raises DvcException for an unknown target, and for an unreadable file.
     """
     graph = repo.index.graph  # an edge leads from a stage to its dependency
     wanted = {stage for target in targets for stage in repo.stage.collect(target, with_deps=True)}
@@ -30,7 +30,7 @@ def in_order(
     not run, all others do.
 
     start: begins a stage. ended: waits until a started stage has ended; returns its address, and True if it succeeded.
-    Returns the stages that failed, and those that did not run because of that.
+    Returns the stages that failed, and the stages that did not run because of a failure.
     """
     order = TopologicalSorter(needs)
     order.prepare()
@@ -58,12 +58,12 @@ def in_order(
 
 
 def missed(failed: Sequence[str], left: Sequence[str]) -> str:
-    """Name the stages that failed and those that did not run."""
+    """Return a sentence with the stages that failed and the stages that did not run."""
     return f"failed: {', '.join(failed)}; not run because of that: {', '.join(left) or 'none'}"
 
 
 def _behind(needs: Needs) -> dict[str, int]:
-    """Return the length of the longest chain of stages that wait for each."""
+    """Return, for each stage, the length of the longest chain of stages that depend on it."""
     lengths = dict.fromkeys(needs, 0)
     for stage in reversed([*TopologicalSorter(needs).static_order()]):
         for need in needs[stage]:

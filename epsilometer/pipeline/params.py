@@ -1,4 +1,4 @@
-"""The whole of params.yaml: the sections of the core and those of every installed study."""
+"""All sections of params.yaml, of the core and of every installed study."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from epsilometer.project.params import ProjectParams
 
 
 class Params(QuestionParams):
-    """The sections of the core; `params_type` returns the class that has those of studies, too."""
+    """The sections of the core; `params_type` returns the class that also has the sections of studies."""
 
     @model_validator(mode="after")
     def _names_something(self) -> Params:
@@ -28,7 +28,7 @@ class Params(QuestionParams):
 
 @cache
 def params_type() -> type[Params]:
-    """Return the class of the whole file. Raises UserError if two studies define the same section or attribute."""
+    """Return the class with all sections. Raises UserError if two studies define the same section or attribute."""
     of_studies = {study.package: kind for study in studies() if (kind := study.params()) is not None}
     places = dict.fromkeys(_names(Params), "epsilometer")
     for package, kind in of_studies.items():
@@ -41,7 +41,7 @@ def params_type() -> type[Params]:
 
 
 def _names(kind: type[ProjectParams]) -> set[str]:
-    """Return the sections and attributes that a class adds to those of every class."""
+    """Return the sections and attributes that a class adds to `ProjectParams`."""
     added = {*dir(kind), *kind.model_fields} - {*dir(ProjectParams), *ProjectParams.model_fields}
     return {name for name in added if not name.startswith("_")}
 

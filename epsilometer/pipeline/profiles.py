@@ -2,8 +2,8 @@
 
     python -m epsilometer.pipeline.profiles profiles/atis.yaml runs/atis/params.yaml
 
-A profile holds only settings that differ from the defaults. DVC has no defaults, so the copy also has the settings that
-the profile leaves out. dvc.yaml is written beside the copy. `root` leads from the copy to the project.
+A profile has only settings that differ from the defaults. DVC knows no defaults, so the copy also has the settings that
+the profile leaves out. dvc.yaml is written to the copy's folder. `root` is the project's folder, from the copy's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def copy(profile: Path, out: Path) -> None:
     text = with_sections(text, absent, "What the profile leaves out:")
     if not (out.is_file() and out.read_text(encoding="utf-8") == text):
         atomic.write_text(text, out)
-    composing.write(read(out), out.parent)  # spells out the settings that the profile leaves to defaults
+    composing.write(read(out), out.parent)  # some of its settings come from defaults
 
 
 def unwritten(params: Params) -> dict[str, Any]:

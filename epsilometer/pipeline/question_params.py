@@ -1,4 +1,4 @@
-"""The section `questions` of params.yaml: any question, of a mechanism on a data set."""
+"""The section `questions` of params.yaml: questions about a mechanism on a data set."""
 
 from __future__ import annotations
 
@@ -34,36 +34,37 @@ class QuestionEntry(Section):
     )
     trials: PositiveInt | None = Field(
         None,
-        description="The number of trials at each budget; null is the question's usual number. `audit.seed` names the "
-        "trials and their noise, so a higher `audit.round` does not change them.",
+        description="The number of trials at each budget; null: the question's usual number. Trials and noise depend "
+        "on `audit.seed` but not on `audit.round`.",
     )
     limit: Number | None = Field(
         None,
-        description="The largest value allowed of each figure; of `similarity` the smallest. null: without a limit "
-        "the entry has figures and no status.",
+        description="The largest allowed value of each figure, for `similarity` the smallest. null: the figures have "
+        "no limit and no status.",
     )
 
     @model_validator(mode="after")
     def _budgets_once(self) -> QuestionEntry:
         if self.epsilon is not None and self.epsilons is not None:
-            raise ValueError("epsilon and epsilons stand both; give one of them")
+            raise ValueError("epsilon and epsilons are both given; give one of them")
         return self
 
     @property
     def budgets(self) -> tuple[float, ...] | None:
-        """The entry's own privacy budgets; None if it takes those of the mechanism."""
+        """The entry's own privacy budgets; None if the mechanism's entry has them."""
         return self.epsilons if self.epsilon is None else (self.epsilon,)
 
 
 class QuestionParams(TextsParams):
-    """The sections of params.yaml that questions read: also trials, attacks and the encoder of cells."""
+    """The sections of params.yaml that questions read, such as trials, attacks and the encoder."""
 
     questions: Mapping[str, QuestionEntry] = Field(
-        {}, description="Questions about mechanisms, beside `cells`. DVC reruns an entry when what it reads changes."
+        {},
+        description="Questions about mechanisms, in addition to `cells`. DVC reruns an entry when its inputs change.",
     )
 
     def check(self) -> None:
-        """Check as `TextsParams.check`, and also a question's name, data set and mechanism."""
+        """Check as `TextsParams.check`, and also the name, data set, mechanism and epsilons of each question."""
         super().check()
         for name, entry in self.questions.items():
             place = f"questions.{name}"
@@ -90,7 +91,7 @@ class QuestionParams(TextsParams):
         return self.path(entry.question) if entry.question.endswith(".py") else entry.question
 
     def sections_of_cells(self) -> Iterator[tuple[str, Mapping[str, Cell]]]:
-        """Return `ProjectParams.sections_of_cells`, and the mechanisms of questions."""
+        """Yield `ProjectParams.sections_of_cells`, and the mechanisms of questions."""
         yield from super().sections_of_cells()
         if self.questions:
             yield "questions", {name: self.cell(entry) for name, entry in self.questions.items()}
@@ -101,21 +102,21 @@ class QuestionParams(TextsParams):
         yield from super().studied()
 
     def code_paths(self) -> Iterator[tuple[str, str]]:
-        """Return `TextsParams.code_paths`, and the files of questions."""
+        """Yield `TextsParams.code_paths`, and the files of questions."""
         yield from super().code_paths()
         for name, entry in self.questions.items():
             if entry.question.endswith(".py"):
                 yield f"questions.{name}.question", entry.question
 
     def read_paths(self) -> Iterator[tuple[str, str]]:
-        """Return `TextsParams.read_paths`, and settings of questions."""
+        """Yield `TextsParams.read_paths`, and settings of questions."""
         yield from super().read_paths()
         for name, entry in self.questions.items():
             yield from strings(entry.settings, f"questions.{name}.settings")
 
 
 def recorded_path(name: str) -> Path:
-    """Return the figures of a question (schema `answers.ASKED`)."""
+    """Return the path of a question's figures (schema `answers.ASKED`)."""
     return Path(f"data/asked/{name}.parquet")
 
 

@@ -1,4 +1,4 @@
-"""The report: the sections of the core and of studies, as a page and as tables of data."""
+"""The report, as a page and as tables of data, from the sections of the core and of studies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from epsilometer.report.results import Results
 from epsilometer.report.section import Section
 from epsilometer.runtime.machine import hardware
 
-# In the page's order. A section with empty tables returns None, and is absent.
+# In the page's order. A section without rows returns None, and is left out.
 _OF_TEXTS: tuple[Callable[[TextResults], Section | None], ...] = (
     first_screen.section,
     first_screen.basis,
@@ -59,12 +59,12 @@ _OF_TEXTS: tuple[Callable[[TextResults], Section | None], ...] = (
 
 
 def sections(params: Params, texts: TextResults | None = None) -> list[Section]:
-    """The sections of every study that params.yaml names, and of no other. texts: results that were already read.
+    """Return the sections of the studies in params.yaml. texts: results that were already read.
 
-    Raises UserError for a table without one of its columns, and for texts of a data set that is not marked public.
+    Raises UserError for a table that lacks a column, and for texts of a data set that is not marked public.
     """
     texts = texts or TextResults(params)
-    results: Results[Any] = Results(params, texts.held)  # each section reads its own part of params.yaml
+    results: Results[Any] = Results(params, texts.held)  # Any, because each section reads another part of params.yaml
     every = [section(texts) for section in _OF_TEXTS] if params.cells else []
     every += [questions.section(results)]
     for study in studies():
@@ -89,9 +89,9 @@ def body(params: Params, texts: TextResults | None = None) -> Body:
 
 
 def write_tables(params: Params, out: Path | None = None, texts: TextResults | None = None) -> Path:
-    """Write all tables of the run in the current folder as data, with the pictures that belong to them.
+    """Write all tables of the run in the current folder as data, with their figures.
 
-    out: by default results/PROFILE of the project. Returns the folder. Raises UserError if no finished run is here.
+    out: the folder, by default results/PROFILE of the project. Returns it. Raises UserError without a finished run.
     """
     texts = texts or TextResults(params)
     facts, profile, seconds = page.facts(), origin.profile(Path()), project_times.read()
@@ -125,7 +125,7 @@ def _about(params: Params) -> str:
 
 
 def studied(params: Params) -> list[str]:
-    """Return the data sets that some study uses, in the order of params.yaml, which may have others."""
+    """Return the data sets of params.yaml that a study uses, in their order there."""
     names = {*params.datasets_studied()}
     return [name for name in params.datasets if name in names]
 

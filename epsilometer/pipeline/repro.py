@@ -2,8 +2,8 @@
 
 usage: epsilometer pipeline repro [arguments of dvc repro]
 
-It waits while another run of this project is active, repairs files that a killed run left incomplete, names damaged
-files, and lets DVC make those again. It ends with the process that started it.
+It waits while another run of this project is active, repairs files that a killed run left incomplete, and reports
+damaged files, which DVC makes again. It ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ from epsilometer.runtime.unfinished import abandoned
 from epsilometer.runtime.waiting import holder
 
 PROJECT_FILE = "dvc.yaml"
-_NAMED = 5  # damaged files that are named; the rest are counted
+_NAMED = 5  # maximum number of damaged files in a message; the rest is counted
 _PAUSE = 0.2  # seconds between checks if another run has ended
 
 
 @contextmanager
 def held(folder: Path, say: Say) -> Iterator[None]:
-    """Lock the project for a run: wait for another run's end, then repair, in the folder of a dvc.lock.
+    """Lock the project for a run: wait for another run's end, then repair files. folder: of the run's dvc.lock.
 
-    Inside a run that already has the lock, this does nothing. The kernel releases the lock when the process ends.
+    Does nothing inside a run that already has the lock. The kernel releases the lock when the process ends.
     """
     if RUNNER in os.environ:
         yield
@@ -67,14 +67,14 @@ def held(folder: Path, say: Say) -> Iterator[None]:
     repo = opened(say)
     path = Path(str(repo.tmp_dir), "epsilometer.lock")
     with repo, open(path, "a+", opener=partial(os.open, mode=0o600)) as lock:
-        path.chmod(0o600)  # a lock of an earlier version
+        path.chmod(0o600)  # earlier versions made it readable
         copies = Path(repo.dvc_dir, "cache")
         if Path(repo.cache.local.path).is_relative_to(copies):  # not a cache that is shared on purpose
             copies.mkdir(exist_ok=True)
             copies.chmod(0o700)
         if not _taken(lock):
             lock.seek(0)
-            who, said = holder(path), lock.read().strip()  # the file holds the words of the last run
+            who, said = holder(path), lock.read().strip()  # the command of the last run
             if who is None or said.startswith(f"{who}:"):
                 who = said
             say(f"another run of this project is under way ({who}); waiting for its end")
@@ -84,7 +84,7 @@ def held(folder: Path, say: Say) -> Iterator[None]:
         lock.write(f"process {os.getpid()}: {' '.join(sys.argv)}")
         lock.flush()
         repo = repair(repo, folder, say)
-        repo.close()  # another process changes its state during the run
+        repo.close()  # because other processes change its state during the run
         os.environ[RUNNER] = str(os.getpid())
         try:
             yield
@@ -106,13 +106,12 @@ def _taken(lock: IO[str]) -> bool:
 def repair(repo: Repo, folder: Path, say: Say) -> Repo:
     """Repair, between runs, the files that DVC does not repair itself. Returns the project, reopened.
 
-    - dvc.lock is written in place. An incomplete one is moved aside, and stages are then restored from DVC's run cache,
-      after its damaged records are deleted. A complete one is put in order.
-    - DVC's list of busy files is written in place, too. It is deleted if it is damaged, or if its processes have all
-      ended.
+    - An incomplete dvc.lock is moved aside. Stages are then restored from DVC's run cache, whose damaged records are
+      deleted. A complete dvc.lock is sorted.
+    - DVC's list of busy files is deleted if it is damaged, or if its processes have all ended.
     - Incomplete files of a killed stage, or of DVC, are deleted.
     - DVC's cache of file hashes is deleted, so that DVC reads all files again, also those in its cache of outputs.
-    - Outputs that then differ from dvc.lock are named.
+    - Outputs that then differ from dvc.lock are reported.
     """
     with locked(repo, say):
         busy = remove_idle_marks(repo, say)
@@ -126,10 +125,10 @@ def repair(repo: Repo, folder: Path, say: Say) -> Repo:
         for file in Path(repo.cache.local.path).glob("??/*"):
             if file.suffix == ".dir" and digest(str(file)) != file.parent.name + file.stem:
                 say(f"{os.path.relpath(file)}, a listing in DVC's cache, is damaged; deleted")
-                file.unlink()  # DVC would parse it before it checks its hash
+                file.unlink()  # DVC would parse the listing before it checks its hash
                 continue
             with suppress(PermissionError):  # another user's file, in a shared cache
-                file.chmod(0o644)  # DVC reads again a file that may have been written to
+                file.chmod(0o644)  # DVC reads writable files again
         if not busy:
             repo = without_memory(repo, say)
     _name_changed(repo, folder, say)
@@ -137,7 +136,7 @@ def repair(repo: Repo, folder: Path, say: Say) -> Repo:
 
 
 def _name_changed(repo: Repo, folder: Path, say: Say) -> None:
-    """Name outputs whose bytes are not those that dvc.lock records, as DVC has just read them."""
+    """Report outputs whose bytes, as DVC has just read them, differ from their records in dvc.lock."""
     try:
         status = repo.status([str(folder / PROJECT_FILE)])
     except DvcException:
@@ -148,16 +147,16 @@ def _name_changed(repo: Repo, folder: Path, say: Say) -> None:
         for kind in ("changed outs", "changed deps")
     )
     for path in [*outs][:_NAMED]:
-        say(f"{path} is not what dvc.lock records: damaged, or of another run; its stage runs again")
+        say(f"{path} differs from its record in dvc.lock (damaged, or of another run); its stage runs again")
     if len(outs) > _NAMED:
         say(f"and {len(outs) - _NAMED} more")
-    for path in deps:  # Python, too, mistakes an edited file of equal size and time for the old one
+    for path in deps:  # Python would use the bytecode of an earlier file of equal size and time
         if path.endswith(".py"):
             Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
 
 
 def put_in_order(lock: Path) -> None:
-    """Sort the stages of a dvc.lock by name: DVC appends them as they end, and git would show moves as changes."""
+    """Sort the stages of a dvc.lock by name. DVC writes them in order of their end, which git would show as changes."""
     text = lock.read_text(encoding="utf-8") if lock.is_file() else ""
     block = re.search(r"^stages:\n((?:  .*\n)*)", text, re.MULTILINE)
     if block is None:
@@ -179,21 +178,21 @@ def _put_aside_half_written(repo: Repo, lock: Path, say: Say) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the command line; exits as `dvc repro` does if that fails.
+    """Run the command line; exits with the code of `dvc repro` if that fails.
 
-    Independent stages run side by side, unless there are options of `dvc repro`.
+    Independent stages run at the same time, unless options of `dvc repro` are given.
     """
-    gc.set_threshold(100_000)  # DVC's objects stay; looking for garbage among them took a tenth of the time
+    gc.set_threshold(100_000)  # searching DVC's long-lived objects for garbage took a tenth of the time
     end_with_parent()
     corrupted = logging.getLogger("dvc_data.hashfile.db")
-    corrupted.setLevel(logging.DEBUG)  # where DVC names damaged files of its cache that it deletes
-    logging.getLogger(f"{corrupted.name}.local").setLevel(logging.INFO)  # and no more at that level
+    corrupted.setLevel(logging.DEBUG)  # the level at which DVC reports damaged files of its cache that it deletes
+    logging.getLogger(f"{corrupted.name}.local").setLevel(logging.INFO)  # without other messages of that level
     corrupted.addHandler(logging.StreamHandler())
     try:
         with held(Path(), note):
             first = [str(Path(sys.executable).parent), os.environ.get("PATH")]
-            os.environ["PATH"] = os.pathsep.join(filter(None, first))  # its stages run by this epsilometer
-            os.environ[RUNNER] = str(os.getpid())  # also below a flow: its stages end with this process
+            os.environ["PATH"] = os.pathsep.join(filter(None, first))  # stages must run this epsilometer
+            os.environ[RUNNER] = str(os.getpid())  # also below a flow, so that stages end with this process
             if any(word.startswith("-") for word in arguments) or (at_once := _at_once()) == 1:
                 code = _dvc(arguments)
             else:
@@ -202,7 +201,7 @@ def main(arguments: Sequence[str]) -> None:
             sys.exit(code)
     except (DvcException, UserError) as error:
         sys.exit(f"error: {error}")
-    except BrokenPipeError:  # nobody reads the output, so the rest is not printed, not even by Python
+    except BrokenPipeError:  # the output is closed: print no more, also at Python's end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
     except (OSError, sqlite3.Error) as error:
@@ -217,7 +216,7 @@ def main(arguments: Sequence[str]) -> None:
 def _dvc(arguments: Sequence[str]) -> int:
     """Run `dvc repro` in this process. Returns its exit code; exits with one line if the disk is full.
 
-    Raises KeyboardInterrupt if it, or a stage below it, was interrupted.
+    Raises KeyboardInterrupt if DVC or a stage was interrupted.
     """
     os.environ[RUNNER] = str(os.getpid())
     ending = Ending()
@@ -243,7 +242,7 @@ def _side_by_side(targets: Sequence[str], at_once: int) -> int:
             needs = {}
         if len(needs) < 2:
             repo.close()
-            return _dvc(targets)  # it also reports what is wrong with them
+            return _dvc(targets)  # it also reports errors of the targets
         os.environ.setdefault(THREADS, str(max(1, cores() // at_once)))
         stages = {stage.addressing: stage for stage in repo.index.stages}
 
@@ -252,7 +251,7 @@ def _side_by_side(targets: Sequence[str], at_once: int) -> int:
                 with locked(repo):
                     return bool(stages[stage].changed())
             except DvcException:
-                return True  # the process that runs it reports why
+                return True  # the process that runs the stage reports the error
             finally:
                 repo.close()  # two processes must not share an open connection to DVC's cache
 
@@ -266,8 +265,9 @@ def _single(stage: str) -> int:
 
 
 def _at_once() -> int:
-    """The number of stages that run at a time: that of params.yaml, else two, or one if there is one core or stages
-    divide their own work.
+    """Return the number of stages that run at a time.
+
+    Without a setting in params.yaml it is two, but one on a single core, or if stages divide their own work.
     """
     runtime = lookup(settings(), "runtime") if Path("params.yaml").is_file() else {}
     stages, workers, ray = (lookup(runtime, name) for name in ("stages", "workers", "ray"))

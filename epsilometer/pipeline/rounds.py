@@ -1,4 +1,4 @@
-"""Fresh noise for a re-audit: `audit.round` goes up by one, in the files that state it."""
+"""Fresh noise for a re-audit: add one to `audit.round` in params.yaml and the profile."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from epsilometer.pipeline.params import Params, read
 
 
 def next_round(folder: Path, params: Params) -> Params:
-    """Add one to `audit.round`, in the profile first and then in the run's parameters, which are a copy of it.
+    """Add one to `audit.round` in the profile, then in the run's params.yaml, its copy. Returns the new parameters.
 
-    A kill between the two leaves parameters of the former round, to which the next run adds one again.
+    If this is killed in between, params.yaml has the former round, and the next call adds one to that again.
     """
     files = [folder / "params.yaml"]
     if folder.parent.name == "runs":
@@ -24,9 +24,9 @@ def next_round(folder: Path, params: Params) -> Params:
 
 
 def with_round(text: str, round: int) -> str:
-    """Return a parameter file with another `audit.round`; every other byte, including comments, stays."""
+    """Return a parameter file with another `audit.round`; all other bytes, also of comments, stay."""
     root = yaml.compose(text)
-    assert isinstance(root, yaml.MappingNode)  # it was read before
+    assert isinstance(root, yaml.MappingNode)  # the file was validated before
     (section,) = (value for key, value in root.value if key.value == "audit")
     nodes = {key.value: (key, value) for key, value in section.value}
     if "round" in nodes:

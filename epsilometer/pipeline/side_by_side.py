@@ -1,7 +1,7 @@
-"""Stages side by side, each run by a DVC in a process of its own. Only DVC decides what is stale.
+"""Run stages at the same time, each by DVC in a process of its own. Only DVC decides what is stale.
 
-Each process is forked from this one, which has loaded DVC. The output of process and stage appears line by line, after
-the stage's name.
+Each process is forked from this process, which has loaded DVC. The output of a stage and its process appears line by
+line, after the stage's name.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from epsilometer.core import resource_limits
 from epsilometer.pipeline.ordering import Needs, in_order, missed
 from epsilometer.runtime.ending import INTERRUPTED
 
-_LAST_LINES = 10  # lines that a failure repeats at the end
+_LAST_LINES = 10  # last lines of a failed stage that are repeated at the end
 _MOST = 1 << 16  # bytes read at a time
-_GRACE = 2.0  # extra seconds for a stage to end by Ctrl-C
-# What DVC advises after each stage: there may be no remote to push to, and a run ends with one commit at most.
+_GRACE = 2.0  # extra seconds for a stage to end after Ctrl-C
+# DVC's advice after each stage, which is not shown: there may be no remote, and a run needs no commit per stage.
 _ADVICE = ("Use `dvc push`", "To track the changes with git", "git add ", "To enable auto staging", "dvc config core.")
 
 
@@ -42,7 +42,7 @@ class _Running:
         self._begun = dict.fromkeys(self.streams, b"")  # incomplete lines
 
     def relay(self, descriptor: int) -> None:
-        """Show the lines that have arrived on one of its streams."""
+        """Show the lines that have arrived on one of the process's streams."""
         text = os.read(descriptor, _MOST)
         *lines, self._begun[descriptor] = (self._begun[descriptor] + text).split(b"\n")
         for line in lines:
@@ -51,7 +51,7 @@ class _Running:
             self._close(descriptor)
 
     def end(self) -> None:
-        """Show the remaining lines after the process has ended; a child that it left running may hold its streams."""
+        """Show the remaining lines after the process has ended. A child that still runs may keep its streams open."""
         for descriptor in [*self.streams]:
             os.set_blocking(descriptor, False)
             with suppress(BlockingIOError):
@@ -75,8 +75,8 @@ class _Running:
 class SideBySide:
     """The stages of a project, brought up to date in separate processes.
 
-    is_stale: returns True if DVC would run the stage. bring_up_to_date: runs in such a process for its stage, and
-    returns the exit code.
+    is_stale: returns True if DVC would run the stage. bring_up_to_date: runs a stage in its process, and returns the
+    exit code.
     """
 
     def __init__(self, is_stale: Callable[[str], bool], bring_up_to_date: Callable[[str], int]) -> None:
@@ -86,10 +86,10 @@ class SideBySide:
         self._failed: list[_Running] = []
 
     def run(self, needs: Needs, at_once: int) -> int:
-        """Bring stages up to date; failed ones are listed at the end, with the last lines of each.
+        """Bring stages up to date; failed stages are listed at the end, with the last lines of each.
 
-        Returns the exit code, that of DVC if one failed. Raises KeyboardInterrupt if this process or a stage was
-        interrupted, once no stage runs any more.
+        Returns the exit code: 0, or DVC's code of a failed stage. Raises KeyboardInterrupt if this process or a stage
+        was interrupted, after all stages have ended.
         """
         try:
             failed, left = in_order(needs, at_once, self._start, self._ended)
@@ -97,7 +97,7 @@ class SideBySide:
             self._wait_for_all()
             raise
         finally:
-            for child in self._running:  # its stage ends with it
+            for child in self._running:  # the stage ends with its process
                 child.process.kill()
                 child.process.join()
         for running in self._failed:
@@ -139,7 +139,7 @@ class SideBySide:
         return None
 
     def _wait_for_all(self) -> None:
-        """Wait until the Ctrl-C that ended this process has also ended the remaining stages, if it has reached them."""
+        """Wait, for a limited time, until Ctrl-C has also ended the remaining stages."""
         until = time.monotonic() + resource_limits.EXIT_SECONDS.value + _GRACE
         while self._running and (left := until - time.monotonic()) > 0:
             self._wait(left)

@@ -3,7 +3,7 @@
     python -m epsilometer.pipeline.starting
 
 renews the package's parts of the project in the current folder: the stages (dvc.yaml), the link to the weights
-(data/embedded), and settings that dvc.yaml reads and params.yaml lacks. Records of code then show what must run again.
+(data/embedded), and settings that dvc.yaml reads and params.yaml lacks. The next audit then runs what has changed.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from epsilometer.project.confinement import NAME
 from epsilometer.project.site_cache import keep_private
 
 TEMPLATE = PACKAGE / "pipeline/template"
-_HIDDEN = {"dvc", "dvc-site", "dvcignore", "gitignore"}  # names of the template that have a dot in a project
+_HIDDEN = {"dvc", "dvc-site", "dvcignore", "gitignore"}  # names in the template that begin with a dot in a project
 _WEIGHTS = Path("data/embedded")
-_ROWS = 2000  # of a user's file, by default: embedding a million takes hours
+_ROWS = 2000  # rows of a user's file to read, by default: embedding a million takes hours
 
-# The outputs of stages for a mechanism's default resource, by the name of the function that returns it.
+# The stage's output that replaces a mechanism's default resource, by the name of the function that returns the latter.
 _RESOURCES = {
     "vectors": "data/vectors/minilm.npz",
     "lists": "data/lists.npz",
@@ -51,7 +51,7 @@ _SOME_EPSILONS = [1, 10, 100]
 
 
 class _Audited(NamedTuple):
-    """A mechanism to audit: its name, its entry in params.yaml, and your own file to copy."""
+    """A mechanism to audit: its name, its entry in params.yaml, and the user's file to copy, if any."""
 
     name: str
     entry: dict[str, Any]
@@ -61,14 +61,14 @@ class _Audited(NamedTuple):
 def start(folder: Path, texts: Path | None, column: str, mechanism: str) -> None:
     """Write a project into a folder: git and DVC, stages, parameters, an example mechanism and attack, and their test.
 
-    texts: a file or folder of texts, which is copied to data/texts, where neither git nor another user looks; by
-    default generated reviews. column: of the texts. mechanism: a shipped one, or a .py file, which is copied with the
-    files beside it that it imports. Raises UserError, before anything is written, for a folder that is not empty or
-    belongs to another user, and for texts or a mechanism that cannot be read.
+    texts: a file or folder of texts, which is copied to data/texts, which git ignores and other users cannot read; by
+    default generated reviews. column: the column of the texts. mechanism: the name of a shipped mechanism, or a .py
+    file, which is copied with the files in its folder that it imports. Raises UserError, before anything is written,
+    for a folder that is not empty or belongs to another user, and for texts or a mechanism that cannot be read.
     """
     _check_new(folder)
     if shutil.which("git") is None:
-        raise UserError("git is not installed, and a project's records are kept in it; install git", "EPS-P039")
+        raise UserError("git is not installed, and a project's records are stored in it; install git", "EPS-P039")
     if not installed("project"):
         raise UserError(
             "a project needs DVC and other packages that are not installed: pip install 'epsilometer[project]'",
@@ -102,7 +102,7 @@ def _check_new(folder: Path) -> None:
 
 
 def renew(folder: Path) -> None:
-    """Bring the package's parts of a project up to the running package; files that are up to date are not touched."""
+    """Update the package's parts of a project to the running package. Files that are up to date are not touched."""
     file = folder / "params.yaml"
     if absent := unwritten(params.read(file)):
         atomic.write_text(with_sections(file.read_text(encoding="utf-8"), absent, "At their defaults:"), file)
@@ -111,7 +111,8 @@ def renew(folder: Path) -> None:
     if link.resolve() != weights:
         if link.exists() and not link.is_symlink():
             raise UserError(
-                f"{link} must be a link to the weights of the package, {weights}; move what is there away", "EPS-P042"
+                f"{link} must be a link to the weights of the package, {weights}; move the present content away",
+                "EPS-P042",
             )
         link.unlink(missing_ok=True)
         link.parent.mkdir(parents=True, exist_ok=True)
@@ -119,7 +120,7 @@ def renew(folder: Path) -> None:
 
 
 def _set_up(folder: Path) -> None:
-    """Make a folder a repository of git and of DVC, with everything but the data ready for the first commit."""
+    """Make a folder a repository of git and DVC, and add everything but the data to git's index."""
     keep_private(folder)
     for command in (["git", "init", "--quiet"], ["git", "add", "--all"]):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
@@ -128,7 +129,7 @@ def _set_up(folder: Path) -> None:
 
 
 def _audited(mechanism: str) -> _Audited:
-    """The mechanism to audit. Raises UserError if it does not exist, or needs a resource that no stage here makes."""
+    """Return the mechanism to audit. Raises UserError if it does not exist, or if no stage here makes its resource."""
     definition = find("mechanisms", mechanism, "rewrite")
     entry: dict[str, Any] = {"mechanism": mechanism}
     own = Path(mechanism) if mechanism.endswith(".py") else None
@@ -143,7 +144,7 @@ def _audited(mechanism: str) -> _Audited:
     elif (default := getattr(definition, "default_resource", None)) is not None:
         if default.__name__ not in _RESOURCES:
             raise UserError(
-                f"{mechanism} needs a resource trained or clustered on your public texts; start with another of "
+                f"{mechanism} needs a resource that is made from your public texts; start with another of "
                 f"{', '.join(names('mechanisms'))}, then add it to params.yaml",
                 "EPS-P045",
             )
@@ -157,7 +158,7 @@ def _audited(mechanism: str) -> _Audited:
 
 def _dataset(texts: Path | None, column: str) -> dict[str, Any]:
     """Return the entry of the texts in params.yaml. Raises UserError for unreadable texts, or fewer than two."""
-    read_by_stages = {"use": "train", "match": "none"}  # DVC requires explicit values for these
+    read_by_stages = {"use": "train", "match": "none"}  # DVC cannot read defaults
     if texts is None:
         return {"source": "texts/reviews.py", "part": "reviews", "count": 400, **read_by_stages, "public": True}
     if not texts.exists():
@@ -168,7 +169,7 @@ def _dataset(texts: Path | None, column: str) -> dict[str, Any]:
         )
     if (count := len(prepare(read(texts, text=column, rows=_ROWS)).table)) < 2:
         raise UserError(
-            f"{texts} holds {count} distinct texts, and trials need at least 2; give a file with more", "EPS-P048"
+            f"{texts} has {count} distinct texts, and trials need at least 2; give a file with more", "EPS-P048"
         )
     entry: dict[str, Any] = {"source": f"data/texts/{texts.name}", "rows": _ROWS}
     if texts.is_file() and suffix(texts) in TABLES:
@@ -198,7 +199,7 @@ def _flow(value: Any) -> str:
 
 
 def _wanted(file: Path, texts: Path | None, audited: _Audited) -> bool:
-    """Return True if a project gets a file of the template: the user's own files replace examples."""
+    """Return True if a file of the template belongs into a project; a user's own files replace examples."""
     kind = file.relative_to(TEMPLATE).parts[0]
     unwanted = {"params.yaml"}
     unwanted |= {"texts"} if texts is not None else set()
@@ -207,7 +208,7 @@ def _wanted(file: Path, texts: Path | None, audited: _Audited) -> bool:
 
 
 def _helpers(file: Path) -> list[Path]:
-    """Return the files and packages beside a file that it imports."""
+    """Return the files and packages in a file's folder that it imports."""
     return [path if (path := file.parent / name).is_dir() else path.with_suffix(".py") for name in beside(file)]
 
 

@@ -1,7 +1,7 @@
-"""Watch the sources of a baseline's losses, and start a re-audit when one changes: code, packages, pins, data.
+"""Watch the sources of a baseline's losses (code, packages, pins, data), and start a re-audit when one changes.
 
-A look compares the records of sources that a re-audit writes (`sources/*.json`). A newer version on the hub or at the
-package index is reported once, and never adopted.
+A look compares the sources with the records that the last re-audit wrote (`sources/*.json`). A newer version on the hub
+or at the package index is reported once, and not used.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from epsilometer.runtime.waiting import holder
 LOCK = Path("data/watch.lock")
 _ASK = 86_400.0  # seconds between questions to the hub and the package index
 _INDEX = 30.0  # seconds for the index to answer
-_WAITS = "no look is possible, and no re-audit starts"
+_WAITS = "the sources cannot be compared, so no re-audit starts"
 _BACK = 2.0  # seconds that a clock may be set back without a message
 
 Start = Callable[[Sequence[str]], None]
-"""Begins a re-audit for these changes, or waits for it; raises UserError if it cannot begin."""
+"""A function that starts a re-audit for these changes, and may wait for it; raises UserError if it cannot start."""
 
 
 class Watch:
-    """The watch of the project in the current folder. say: prints a line; start: begins a re-audit."""
+    """The watch of the project in the current folder. say: prints a line; start: starts a re-audit."""
 
     def __init__(self, say: Callable[[str], None], start: Start) -> None:
         self._say, self._start = say, start
@@ -42,9 +42,10 @@ class Watch:
         self._clock = time.time()
 
     def look(self) -> bool:
-        """Compare the sources with their records once. Returns True if a re-audit was begun.
+        """Compare the sources with their records once. Returns True if a re-audit was started.
 
-        A source that cannot be read, such as a file that vanished or is half written, is named, and waited for.
+        A source that cannot be read, such as a missing or incomplete file, is reported once, and the next look tries
+        again.
         """
         self._note_clock()
         try:
@@ -71,15 +72,15 @@ class Watch:
         return True
 
     def ask(self) -> None:
-        """Report newer versions on the hub and at the package index, once each; looks do not wait for answers."""
+        """Report newer versions on the hub and at the package index, once each, in another thread than looks."""
         try:
             now = current(read())
         except (UserError, OSError):
-            return  # a look names it
+            return  # reported by `look`
         served, unknown = sources.served(now, {})
         newer, unanswered = newer_packages(now)
         for line in [*sources.newer(served), *newer]:
-            self._once(f"not adopted: {line}")
+            self._once(f"not used: {line}")
         if silent := [*unknown, *unanswered]:
             self._say(f"no answer from {', '.join(silent)}; asked again in a day")
 
@@ -87,8 +88,8 @@ class Watch:
         before, self._clock = self._clock, time.time()
         if self._clock < before - _BACK:
             self._say(
-                f"the clock was set back by {before - self._clock:.0f} s; looks continue at the same pace, and dates "
-                "of audits still only grow"
+                f"the clock was set back by {before - self._clock:.0f} s; looks continue at the same pace, and an "
+                "audit's date is always after the last audit's"
             )
 
     def _once(self, line: str) -> None:
@@ -106,9 +107,9 @@ def _check_there(before: Mapping[str, Record], now: Mapping[str, Record]) -> Non
 
 
 def newer_packages(now: Sequence[Source], latest: Callable[[str], str] | None = None) -> tuple[list[str], list[str]]:
-    """Return sentences on packages whose version in the index differs from the one in use, and packages without answer.
+    """Return a sentence for each package whose newest version differs from the version in use, and unanswered packages.
 
-    latest: the newest version of a package; the default asks the index that pip is set to.
+    latest: returns the newest version of a package; the default asks pip's index.
     """
     packages = {name: version for source in now for name, version in source.record.get("packages", {}).items()}
     newer, unknown = [], []
@@ -118,24 +119,24 @@ def newer_packages(now: Sequence[Source], latest: Callable[[str], str] | None = 
         except (OSError, subprocess.SubprocessError, UserError) as error:
             unknown.append(f"package {name} ({type(error).__name__})")
             continue
-        if newest != version.partition("+")[0]:  # of torch 2.13.0+cpu the index has 2.13.0
+        if newest != version.partition("+")[0]:  # torch 2.13.0+cpu is 2.13.0 at the index
             newer.append(f"package {name}: the index has {newest}, in use is {version}; install it to audit with it")
     return newer, unknown
 
 
 def latest_version(package: str) -> str:
-    """Return the newest version of a package at pip's index. Raises UserError if it names none."""
+    """Return the newest version of a package at pip's index. Raises UserError if the index has none."""
     command = [sys.executable, "-m", "pip", "index", "versions", "--disable-pip-version-check", package]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_INDEX)
     first = done.stdout.partition("\n")[0]
     if done.returncode or not first.startswith(f"{package} ("):
-        raise UserError(f"the index names no version of {package}; check pip's settings", "EPS-P075")
+        raise UserError(f"the index has no version of {package}; check pip's settings", "EPS-P075")
     return first[len(package) + 2 : -1]
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Hold the watch of the current folder. Raises UserError without a baseline, or if another process holds it."""
+    """Lock the watch of the current folder. Raises UserError without a baseline, or if another process has the lock."""
     baseline.read()
     LOCK.parent.mkdir(mode=0o700, exist_ok=True)
     with LOCK.open("a+") as lock:
@@ -162,4 +163,4 @@ def _repeat(do: Callable[[], object], every: float) -> None:
     pause = threading.Event()
     while True:
         do()
-        pause.wait(every)  # by a clock that nobody sets
+        pause.wait(every)  # independent of the system's clock

@@ -17,10 +17,10 @@ _Paths = Mapping[str, list[str]]
 def reasons(
     stage: str, records: Mapping[str, Any] | None = None, digest: Callable[[str], str] = dvc_files.digest
 ) -> list[str]:
-    """Return the differences of a stage (`rewrite@queries-tem`) from its record in dvc.lock; none if it is up to date.
+    """Return the changes since a stage (`rewrite@queries-tem`) was recorded in dvc.lock; empty if it is up to date.
 
-    records: those of stages `code` and `resources` by file, if they are not yet written. Earlier records come from
-    DVC's cache. digest: returns DVC's hash of a path; pass a cached function to ask for many stages.
+    records: new records of stages `code` and `resources` by file, if they are not yet written. Earlier records are read
+    from DVC's cache. digest: returns DVC's hash of a path; pass a cached function for several stages.
     """
     last = dvc_files.lock().get(stage)
     if last is None:
@@ -38,7 +38,7 @@ def inputs(
     records: Mapping[str, Any] | None = None,
     digest: Callable[[str], str] = dvc_files.digest,
 ) -> list[str]:
-    """Return the differences of a stage's inputs from this entry of dvc.lock; none for a stage that always runs."""
+    """Return the changes of a stage's inputs since an entry of dvc.lock; empty for a stage that always runs."""
     if dvc_files.stages()[stage.partition("@")[0]].get("always_changed"):
         return []
     settings = dvc_files.settings()
@@ -59,7 +59,10 @@ def inputs(
 
 
 def addresses(stage: str | None) -> list[str]:
-    """Return stages of dvc.yaml by address: all, those of one name, or a single one. Raises UserError for none."""
+    """Return the addresses of all stages of dvc.yaml, of a stage's entries, or a single address.
+
+    Raises UserError for an unknown stage.
+    """
     settings = dvc_files.settings()
     every: dict[str, list[str]] = {}
     for name, body in dvc_files.stages().items():
@@ -96,7 +99,7 @@ def _differences(key: str, old: Any, new: Any) -> Iterator[str]:
 
 
 def _changed(path: str, md5: str) -> list[str]:
-    """Return the changes within a record or among the files of a folder; for any other input, only that it changed."""
+    """Return the changes in a record or among the files of a folder; for another input, only that it has changed."""
     if path.startswith("data/code/") or _is_resources(path):
         return _changed_record(path, md5, json.loads(Path(path).read_bytes()))
     if md5.endswith(".dir") and Path(path).is_dir() and (entries := dvc_files.cached(md5)) is not None:
@@ -105,17 +108,17 @@ def _changed(path: str, md5: str) -> list[str]:
 
 
 def _changed_record(path: str, md5: str, now: Mapping[str, Any], paths: _Paths | None = None) -> list[str]:
-    """Return changes of a record of stage `code` or `resources`. md5: of the old one; paths: those of code, by key."""
+    """Return the changes of a record of `code` or `resources`. md5: of the old record; paths: of code, by key."""
     if not _is_resources(path):
         return _changed_code(path, md5, now, dvc_files.paths_of_code() if paths is None else paths)
     old = dvc_files.cached(md5) or {}
     changed = [f"input {name} has changed" for name, _ in _pairs(old.get("files", {}), now["files"])]
-    # Changed settings of a cell are listed separately; an excerpt is all that a stage reads of an entry.
+    # A cell's changed settings are listed as the stage's own settings; an excerpt's are not.
     return [*changed, *_differences(now["of"], old.get("cell"), now["cell"])] if "of" in now else changed
 
 
 def _changed_folder(folder: str, before: Mapping[str, str]) -> list[str]:
-    """Return the changes of a folder's files. before: their hashes, by path within the folder."""
+    """Return the changes of the files in a folder. before: their earlier hashes, by path within the folder."""
     reasons = []
     for name, (old, now) in _pairs(before, dvc_files.listing(folder)):
         path = f"{folder}/{name}"
@@ -123,7 +126,7 @@ def _changed_folder(folder: str, before: Mapping[str, str]) -> list[str]:
             reasons.append(f"input {path} is {'new' if old is None else 'missing'}")
             continue
         reasons += _changed(path, old)
-        # The settings of a stage that reads all cells do not name any cell.
+        # A stage that reads all cells does not list their settings in dvc.yaml.
         if _is_resources(path) and (record := dvc_files.cached(old)) is not None:
             cell = ".".join(Path(path).with_suffix("").parts[2:])
             reasons += _differences(cell, record.get("cell"), json.loads(Path(path).read_bytes())["cell"])
@@ -136,7 +139,7 @@ def _is_resources(path: str) -> bool:
 
 
 def _changed_code(path: str, md5: str, now: Mapping[str, Any], paths: _Paths) -> list[str]:
-    """Changes of a record of code. The old record names no files, so removed files are counted."""
+    """Return the changes of a record of code. The old record has no paths, so removed files are counted."""
     if (old := dvc_files.cached(md5)) is None:
         return [f"code {path} has changed (the earlier record is no longer in DVC's cache)"]
     before, after = set(old["files"].values()), set(now["files"].values())

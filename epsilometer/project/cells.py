@@ -9,9 +9,9 @@ from epsilometer.project.sections import Cell
 
 
 def build(params: ProjectParams, entry: Cell) -> Mechanism:
-    """Build an entry's mechanism and tell it if the texts of its data set are public.
+    """Build an entry's mechanism, and let it refuse a data set that is not public.
 
-    Raises UserError for a missing privacy budget, and for a mechanism that must not see these texts.
+    Raises UserError for a missing privacy budget, and for a mechanism that must not read these texts.
     """
     place = f"mechanisms.{entry.mechanism}"
     built = build_mechanism(str(params.code(entry)), entry.settings, entry.resource, f"{place}.settings")

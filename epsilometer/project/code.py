@@ -23,20 +23,20 @@ from epsilometer.core.imports import TOP, direct, searched, syntax, uses
 from epsilometer.models import devices
 
 Record = dict[str, Any]
-"""`files`: hash of a file's syntax (of data: of its path and content), by a key that also counts its imports;
+"""`files`: hash of each file's syntax (for data: of its path and content), by a key that also covers its imports;
 `imports`: hash of the graph of imports; `packages`: version by name; `device`: the device that the code computes on,
 if it asks for one. It contains no path of a module."""
 
-# Code that runs, shows and guards work. Tests check that it never changes the bytes of results:
-# tests/runtime/test_scaling.py, tests/pipeline/test_pipeline.py (runtime settings) and test_kills.py.
+# Code that runs stages, shows their progress and checks their inputs. Tests check that it never changes the bytes of
+# results: tests/runtime/test_scaling.py, tests/pipeline/test_pipeline.py (runtime settings) and test_kills.py.
 NEUTRAL = ("runtime", "pipeline/guard")
 
 packages: dict[str, Mapping[str, list[str]]] = {}
-"""The distributions that each top-level module comes from, by `installed`. Computing all takes about 0.3 s."""
+"""The distributions of each top-level module, by the state that `installed` returns. Computing them takes 0.3 s."""
 
 _NAMING = ("METADATA", "PKG-INFO", "RECORD", "top_level.txt")  # files of a distribution that name its modules
 
-_DIGITS = 16  # of a hash, in hexadecimal: 64 bits, far from collisions among a project's files
+_DIGITS = 16  # hexadecimal digits of a hash: 64 bits, far from collisions among a project's files
 
 
 def record(files: Iterable[Path], project: Path) -> Record:
@@ -65,9 +65,9 @@ class _File:
     own: str
     """Hash of the file's own code; empty for a file without code, such as most `__init__.py`."""
     key: str
-    """Hash of that, of the own code of its imports, and of templates and grammars beside it."""
+    """Hash of `own`, of the own code of the file's imports, and of the templates and grammars in its folder."""
     uses: list[tuple[str, str, Path]]
-    """The imports of this project's code, by name in the file and in the module, in an order independent of paths."""
+    """Imported files of this project: name in the file, name in the module, path; in an order independent of paths."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,10 @@ class Reading:
     def code(self, files: Iterable[Path], data: Iterable[Path] = ()) -> Code:
         """Return the code of some Python files and of everything that their imports reach, with files of data.
 
-        Imports inside functions count, those only for type checking do not. Modules are searched beside the given file
-        (as Python does for `component.module`), then in the project, then in the folder of this package. All others are
-        packages. Templates and grammars beside a module of this package count as its code. Raises UserError for a file
-        that is missing or is not Python.
+        Imports inside functions count; imports only for type checking do not. Modules are searched in the folder of the
+        given file (as Python does for `component.module`), then in the project, then in the folder of this package. All
+        other modules are packages. Templates and grammars in the folder of a module of this package count as its code.
+        Raises UserError for a file that is missing or is not Python.
         """
         roots = {_called(file.resolve(), self._project): self._follow(file.resolve()) for file in files}
         every = {path: hashes for root in roots.values() for path, hashes in root.files.items()}
@@ -114,7 +114,7 @@ class Reading:
     def _follow(self, root: Path) -> _Reached:
         """Follow the imports of a file, and number the files in the order in which they are reached.
 
-        So two graphs are equal if all names and hashes are equal, whatever the paths of the files.
+        The numbers replace paths, so two graphs with equal names and hashes are equal if files have moved.
         """
         if root in self._reached:
             return self._reached[root]
@@ -150,7 +150,7 @@ class Reading:
     def _own(self, path: Path, places: tuple[Path, ...]) -> str:
         """Return the hash of a file's own code: of its tree, and of each import, without the paths of our modules.
 
-        Empty if it has no code, and no templates or grammars are beside it.
+        Empty if the file has no code, and its folder has no templates or grammars.
         """
         if (path, places) not in self._owns:
             tree, imports = syntax(path)
@@ -215,7 +215,7 @@ def _packages(file: Path) -> list[Path]:
 
 
 def _read_beside(folder: Path) -> dict[Path, str]:
-    """Hashes of templates and grammars in a folder of this package; none in any other folder.
+    """Return the hashes of templates and grammars in a folder of this package; empty for any other folder.
 
     Modules read them by name.
     """
@@ -231,7 +231,7 @@ def _counts(file: Path) -> bool:
 
 
 def _called(file: Path, project: Path) -> str:
-    """Return the name of a file in settings: the stem for one of this package, the path for a user's."""
+    """Return a file's name in settings: the stem for a file of this package, the path for a user's file."""
     return file.stem if file.is_relative_to(PACKAGE) else _shown(file, project)
 
 
@@ -241,7 +241,7 @@ def _digest(*texts: str) -> str:
 
 @cache
 def _shown(path: Path, project: Path) -> str:
-    """Return the path relative to the project's folder, or to this package's; only the name for a file elsewhere."""
+    """Return the path relative to the project's folder or this package's; for a file elsewhere, only its name."""
     for folder in (project, PACKAGE.parent):
         if path.is_relative_to(folder):
             return path.relative_to(folder).as_posix()
@@ -263,7 +263,7 @@ def _distributions() -> Mapping[str, list[str]]:
 
 
 def installed() -> str:
-    """Return a hash of the installation: of the files that name a distribution's modules, size and time of change."""
+    """Return a hash of the installation: size and time of change of the files that list each distribution's modules."""
     traces = []
     for folder in sys.path:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Names and paths in params.yaml: names become files and stages, and relative paths must stay within the project."""
+"""Checks of params.yaml: names must be valid for files and stages, and relative paths must stay in the project."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from epsilometer.core.errors import UserError
 
 NAME = re.compile(r"\w[\w.-]{0,99}")  # of files and of stages
-_COMPONENTS = "attacks"  # its keys are names or paths of components, not of files
+_COMPONENTS = "attacks"  # a section whose keys may be paths, because they are components
 
 
 def check_names(sections: Iterable[tuple[str, Any]]) -> None:
     """Raise UserError for a name that no file can have, or one with a dot, which DVC reads as a nested setting.
 
-    sections: by name; some of them hold entries by name.
+    sections: pairs of a name and a content; the keys of a content that is a mapping are checked.
     """
     for kind, entries in sections:
         for name in entries if isinstance(entries, Mapping) and kind != _COMPONENTS else ():
@@ -30,7 +30,7 @@ def check_names(sections: Iterable[tuple[str, Any]]) -> None:
 
 
 def check_data(paths: Iterable[tuple[str, str]], outside: Sequence[str]) -> None:
-    """Raise UserError for a relative path that leads out of the project and of these folders; paths: by setting."""
+    """Raise UserError for a relative path out of the project and of the folders `outside`. paths: setting and path."""
     for setting, path in paths:
         if _leaves(path) and not any(
             PurePath(os.path.normpath(path)).is_relative_to(os.path.normpath(folder)) for folder in outside
@@ -43,7 +43,7 @@ def check_data(paths: Iterable[tuple[str, str]], outside: Sequence[str]) -> None
 
 
 def check_inside(paths: Iterable[tuple[str, str]], root: str = ".") -> None:
-    """Raise UserError for a relative path out of the project. root: the project's folder from the path's."""
+    """Raise UserError for a relative path out of the project. root: the project, seen from where paths start."""
     up = PurePath(os.path.normpath(root)).parts.count("..")
     for setting, path in paths:
         if _leaves(path, up):
@@ -53,7 +53,7 @@ def check_inside(paths: Iterable[tuple[str, str]], root: str = ".") -> None:
 
 
 def _leaves(path: str, up: int = 0) -> bool:
-    """Return True if a relative path leads out of the project from a folder that lies `up` folders deep in it."""
+    """Return True if a relative path, from a folder `up` levels deep in the project, leads out of the project."""
     return not os.path.isabs(path) and PurePath(os.path.normpath(path)).parts[: up + 1].count("..") > up
 
 

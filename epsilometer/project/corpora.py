@@ -18,11 +18,11 @@ from epsilometer.project.sections import Dataset
 
 
 def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus:
-    """Return the prepared corpus of a data set; count: texts of a generator, by default those of its entry.
+    """Return the prepared corpus of a data set. count: how many texts a generator writes, by default as in its entry.
 
     If the entry has `group` or `resplit`, the table has the grouping columns and `GROUP`, the number of each row's
-    group (`corpora.parts`). Pairs have both sides. Raises UserError for unreadable texts, and for a pair that lacks a
-    side.
+    group (`corpora.parts`). The table of a data set of pairs has both sides. Raises UserError for unreadable texts, and
+    for a pair that lacks a side.
     """
     dataset = params.datasets[name]
     columns = tuple(dict.fromkeys((*dataset.labels, *dataset.group, *dataset.sides)))
@@ -53,7 +53,7 @@ def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus
 
 
 def _parted(params: ProjectParams, dataset: Dataset, table: pl.DataFrame, place: str) -> pl.DataFrame:
-    """Return the table with groups and splits, and with the chosen authors alone."""
+    """Return the table with groups and splits, and with only the chosen authors in the audited split."""
     if dataset.authors is not None:
         check_named(table, dataset.group, f"{place}.authors")
         table = of_own_words(table)
@@ -76,7 +76,7 @@ def _parted(params: ProjectParams, dataset: Dataset, table: pl.DataFrame, place:
 
 
 def _without(raw: pl.DataFrame, column: str, values: Sequence[str], place: str) -> pl.DataFrame:
-    """Return the rows without those that have one of the values. Raises UserError for a value that no row has."""
+    """Return the rows that have none of the values. Raises UserError for a value that no row has."""
     there = raw[column].cast(pl.String)
     for value in values:
         if value not in there:
@@ -85,7 +85,7 @@ def _without(raw: pl.DataFrame, column: str, values: Sequence[str], place: str) 
 
 
 def _of_length(table: pl.DataFrame, fewest: int, most: int, place: str) -> pl.DataFrame:
-    """Return the texts with a number of words between these bounds. Raises UserError if none is left."""
+    """Return the texts whose number of words is within bounds, both included. Raises UserError if none is left."""
     left = table.filter(pl.col("words").is_between(fewest, most))
     if left.is_empty():
         raise UserError(
@@ -95,7 +95,8 @@ def _of_length(table: pl.DataFrame, fewest: int, most: int, place: str) -> pl.Da
 
 
 def _with_public(table: pl.DataFrame, share: float, place: str) -> pl.DataFrame:
-    """The table with its public part as a split. Raises UserError if it has such a split already or a part is empty."""
+    """Return the table with the public part as a split. Raises UserError if it exists already, or if a part is
+    empty."""
     if PUBLIC in table["split"]:
         raise UserError(
             f"{place}: the data set has a split {PUBLIC!r} of its own; leave {place.split('.')[-1]} out", "EPS-P053"
@@ -111,7 +112,7 @@ def _with_public(table: pl.DataFrame, share: float, place: str) -> pl.DataFrame:
 
 
 def _merged(table: pl.DataFrame, label: str, merged: Mapping[str, Sequence[str]], place: str) -> pl.DataFrame:
-    """Return the table with the label's classes by their new names, null for the others. Raises as `_of_classes`."""
+    """Return the table with the label's classes renamed, and null for other classes. Raises as `_of_classes`."""
     table = _of_classes(table, label, [part for parts in merged.values() for part in parts], place)
     names = {part: name for name, parts in merged.items() for part in parts}
     return table.with_columns(pl.col(label).replace_strict(names, default=None, return_dtype=pl.String))
@@ -128,12 +129,10 @@ def _of_classes(table: pl.DataFrame, label: str, classes: Sequence[str], place: 
 
 
 def chunked(table: pl.DataFrame, size: int, agreeing: Sequence[str]) -> pl.DataFrame:
-    """Return chunks of `size` texts that agree in these columns, in their order; the last chunk may have fewer texts.
+    """Return chunks of `size` texts with equal values in the columns `agreeing`; the last chunk may have fewer texts.
 
-    TOEFL11 joins sentences by fives in this way (IDT, appendix D).
-
-    table: column `text`, whose blank rows are left out. Every other column has the value of a chunk's first text.
-    Chunks are in the order of their first texts.
+    The IDT paper (appendix D) joins sentences of TOEFL11 in fives in this way. table: rows with a blank `text` are left
+    out; every other column has the value of a chunk's first text. Chunks are in the order of their first texts.
     """
     worded = table.filter(pl.col("text").str.strip_chars() != "")
     number = pl.int_range(pl.len()).over(agreeing) // size

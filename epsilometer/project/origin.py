@@ -1,8 +1,8 @@
-"""The commit, date and machine of a stage's results that git keeps.
+"""The commit, date and machine of a stage's results that are stored in git.
 
-DVC records the inputs and outputs of a stage. For results that took hours, the commit and the machine matter as well,
-also later and on another machine. The runner of stages records them for outs that DVC does not cache (`cache: false` in
-dvc.yaml). The record is valid while the outs have the same bytes.
+DVC records the inputs and outputs of a stage. The commit and the machine also matter for results that took hours. The
+runner of stages records them for outs that DVC does not cache (`cache: false` in dvc.yaml). The record is valid as long
+as the outs have the same bytes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ FOLDER = Path("data/origins")
 
 @dataclass(frozen=True)
 class Origin:
-    """commit: as `Commit.short`; date: when the stage ended, UTC; hardware: processor, cores and memory.
+    """The origin of a stage's outs.
 
-    seconds: processor time of the stage, over all its processes.
+    commit: as `Commit.short`; date: when the stage ended, UTC; hardware: processor, cores and memory; seconds:
+    processor time of the stage, over all its processes.
     """
 
     commit: str
@@ -41,7 +42,7 @@ def write(stage: str, outs: Iterable[str]) -> None:
 
 
 def read(stage: str) -> Origin | None:
-    """Return the origin of the outs of a stage in the current folder; None if it is not recorded."""
+    """Return the origin of the outs of a stage in the current folder; None without a valid record."""
     if not _path(stage).is_file():
         return None
     record = read_json(_path(stage))

@@ -1,7 +1,7 @@
-"""params.yaml, typed: the sections that every study needs, and its reader. Everything is checked before models load.
+"""The typed sections of params.yaml that every study needs, and their reader. All is checked before models load.
 
-The sections of a study (`core.study`) are in a class of its own, which the stages of that study read, so they do not
-depend on the settings of other studies. `pipeline.params` combines these classes.
+Each study (`core.study`) has a class for its sections. Its stages read only that class, so they do not depend on the
+settings of other studies. `pipeline.params` combines these classes.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class ProjectParams(Section):
     Paths of sources and mechanisms are relative to the project, resources to the run's folder. A relative path must
     stay within the project.
 
-    A study's class adds its sections, and extends the methods with what its entries name.
+    A study's class adds its sections, and extends the methods for the files and data sets that its entries name.
     """
 
-    root: str = Field(".", description="The project's folder as seen from this file's.")
+    root: str = Field(".", description="The project's folder, from the folder of this file.")
     outside: tuple[str, ...] = Field(
         (),
-        description="Folders beside the project, relative to it, from which data may be read; an absolute path is "
+        description="Folders outside the project, relative to it, from which data may be read. An absolute path is "
         "always allowed.",
     )
     title: str = Field("Privacy calibration", description="The title of the report.")
@@ -49,8 +49,8 @@ class ProjectParams(Section):
     datasets: Mapping[str, Dataset] = Field(description="The data sets, by name.")
     device: Device = Field(
         "cpu",
-        description="Where networks compute: `cpu`, `cuda`, or `auto`, which is cuda where there is one. Can change a "
-        "result.",
+        description="Where networks compute: `cpu`, `cuda`, or `auto`, which is cuda if available and otherwise cpu. "
+        "It can change results.",
     )
     words: Words = Field(Words(), description="The word vectors and lists that are built.")
     models: Mapping[str, str] = Field(
@@ -94,7 +94,8 @@ class ProjectParams(Section):
         yield from ((f"{place}.file", cell.file) for place, cell in self.cells_by_place() if cell.file)
 
     def read_paths(self) -> Iterator[tuple[str, str]]:
-        """The settings that may be paths relative to the run's folder: resources, models, settings of components."""
+        """Yield the settings that may be paths relative to the run's folder: resources, models, settings of
+        components."""
         for place, cell in self.cells_by_place():
             yield from confinement.strings({"resource": cell.resource, "settings": cell.settings}, place)
 
@@ -112,11 +113,11 @@ class ProjectParams(Section):
                 yield section, entries
 
     def excerpts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Return by name of a record its entry as a.b, and the settings that some stages depend on. Empty here."""
+        """Yield a record's name, its entry as a.b, and its settings that some stages depend on. Empty in this class."""
         return iter(())
 
     def studied(self) -> Iterator[tuple[str, bool]]:
-        """Return sections and whether each has entries; a file needs entries in one of them. Empty here."""
+        """Yield sections, and True if they have entries; a file needs entries in at least one. Empty in this class."""
         return iter(())
 
     def datasets_studied(self) -> Iterator[str]:
@@ -124,7 +125,7 @@ class ProjectParams(Section):
         yield from (cell.dataset for _, cells in self.sections_of_cells() for cell in cells.values())
 
     def mechanisms_shown(self) -> Iterator[str]:
-        """Return the mechanisms that the report draws in addition to those of `cells`; none here."""
+        """Yield the mechanisms that the report shows in addition to those of `cells`. Empty in this class."""
         return iter(())
 
     def resources(self) -> Iterator[str]:
@@ -147,11 +148,11 @@ P = TypeVar("P", bound=ProjectParams)
 
 
 def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False) -> P:
-    """Read and validate the part of a parameter file that a class holds; this process then computes on its device.
+    """Read and validate the sections of a parameter file that a class declares, and choose the file's device.
 
-    whole: True if the class holds the whole file, so that an unknown key is an error. Otherwise unknown keys are
-    ignored; stage `code`, which always runs, has read the whole file. Raises UserError naming the field, the rule and
-    the value.
+    whole: True if the class declares all sections, so that an unknown key is an error. Otherwise unknown keys are
+    ignored, because stage `code`, which always runs, checks the whole file. Raises UserError naming the field, the rule
+    and the value.
     """
     check_readable(path)
     try:
@@ -168,12 +169,12 @@ def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False
     for setting, text in confinement.strings(raw):
         if "\0" in text:
             raise UserError(
-                f"{path}: {setting} holds a NUL, which neither a path nor a text can hold; remove it", "EPS-P058"
+                f"{path}: {setting} has a NUL character, which is not allowed in paths and texts; remove it", "EPS-P058"
             )
         if re.search("[\ud800-\udfff]", text):
             raise UserError(
-                f"{path}: {setting} holds half of a character ({text!a}), which no file can hold; write the whole "
-                "character, or both halves as one escape (\\U0001F600)",
+                f"{path}: {setting} has a lone surrogate ({text!a}), which is not valid UTF-8; write the whole "
+                "character, or one escape for both surrogates (\\U0001F600)",
                 "EPS-P059",
             )
     try:
@@ -190,14 +191,14 @@ class _Loader(yaml.SafeLoader):
     """A YAML loader that refuses a repeated key in a mapping, where YAML would silently take the last."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:  # a name or None, although its stubs deny None
-        """Return the node as written, before `<<` is merged: an own key may override a merged one."""
+        """Return the node before `<<` is merged, because a mapping's own key may override a merged key."""
         node = super().compose_mapping_node(anchor)
         seen: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
                 if key.value in seen:
                     raise yaml.MarkedYAMLError(
-                        problem=f"the key {key.value!r} stands twice in one mapping; leave one out",
+                        problem=f"the key {key.value!r} is twice in one mapping; leave one out",
                         problem_mark=key.start_mark,
                     )
                 seen.add(key.value)
@@ -218,8 +219,6 @@ def _nearest(kind: type[ProjectParams], error: ValidationError) -> str | None:
                 section = arguments[-1] if arguments else annotation or section
             place_name = ".".join(str(part) for part in place) or "the top level"
             if key == "device":
-                return (
-                    f"{place_name}.device: one switch sets the device of all that computes, `device` at the top level"
-                )
+                return f"{place_name}.device: only `device` at the top level sets the device, for all computations"
             return str(unknown(f"key in {place_name}", key, getattr(section, "model_fields", {})))
     return None

@@ -19,7 +19,8 @@ def inside(folder: str | Path) -> Iterator[None]:
     """Make a project's folder the current one. Raises UserError for a folder without params.yaml."""
     if not Path(folder, "params.yaml").is_file():
         raise UserError(
-            f"{str(folder)!r} is no folder of a project (params.yaml); give one, or a list of texts", "EPS-P061"
+            f"{str(folder)!r} is not a project's folder (it has no params.yaml); give one, or a list of texts",
+            "EPS-P061",
         )
     with chdir(folder):
         yield
@@ -34,7 +35,7 @@ def prepared(dataset: str, read: Reader = tables.read) -> pl.DataFrame:
 
 
 def audited(params: ProjectParams, dataset: str, read: Reader = tables.read) -> pl.DataFrame:
-    """Return the prepared texts of the audited split, in the order in which candidates number them."""
+    """Return the prepared texts of the audited split, in the order of the candidates' numbers."""
     return prepared(dataset, read).filter(split=params.datasets[dataset].use)
 
 

@@ -1,6 +1,7 @@
-"""A mechanism in plain words: the paragraph of its file's docstring that begins with `BEGINNING`.
+"""A mechanism's description in plain words: the paragraph of its file's docstring that begins with `BEGINNING`.
 
-It is read from the syntax, so nothing is imported. As a docstring, it is not part of the code that made a result.
+It is read from the syntax, so nothing is imported. Docstrings are not in the record of a result's code, so an edit
+makes nothing stale.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ FILE = Path("data/resources/plain_words.json")  # by mechanism, as stage `resour
 
 
 def plain_words(file: Path) -> str | None:
-    """Return what the mechanism in a file does (`replaces each word by ...`); None where its file does not say.
+    """Return the description of the mechanism in a file (`replaces each word by ...`); None if the file has none.
 
     Raises UserError if the file is missing or is not Python.
     """

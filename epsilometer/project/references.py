@@ -1,4 +1,4 @@
-"""The references in params.yaml: mechanisms, data sets, labels and models that entries name, which must exist."""
+"""Checks that the mechanisms, data sets, labels and models that entries of params.yaml name exist."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def check_label(datasets: Mapping[str, Dataset], dataset: str, label: str, place
 
 
 def check_model(models: Mapping[str, str], model: str, place: str) -> None:
-    """Raise UserError for a model that stage `model` does not make: a stage depends on it by this path."""
+    """Raise UserError unless stage `model` makes this model, because other stages depend on its path."""
     path = PurePath(model)
     if path.parent != PurePath("data/models"):
         raise UserError(f"{place} must be data/models/NAME, with NAME under `models`, got {model!r}", "EPS-P066")

@@ -25,9 +25,9 @@ _NAME = ".dvc/tmp/epsilometer.imports"  # DVC's folder for files that a machine 
 
 @contextmanager
 def remembered() -> Iterator[None]:
-    """Load the entries of earlier processes, and store those of this one; does nothing outside a DVC project.
+    """Load the cached entries at the start of a block, and store them at its end; does nothing outside a DVC project.
 
-    A damaged file is named and replaced. A file of another version of Python or of the parser is ignored.
+    A damaged file is reported and replaced. A file of another version of Python or of the parser is ignored.
     """
     file = Path(os.environ.get("DVC_ROOT", "."), _NAME)
     if not file.parent.is_dir():

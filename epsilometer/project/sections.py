@@ -29,7 +29,9 @@ LARGEST_SEED = 2**53 - 1
 
 def _seed(value: int) -> int:
     if not 0 <= value <= LARGEST_SEED:
-        raise ValueError(f"must be from 0 to {LARGEST_SEED} (2^53 - 1): JSON and figures hold no larger whole numbers")
+        raise ValueError(
+            f"must be from 0 to {LARGEST_SEED} (2^53 - 1): JSON cannot represent larger whole numbers exactly"
+        )
     return value
 
 
@@ -39,9 +41,9 @@ def _filled(value: Any) -> Any:
 
 PLAIN = BeforeValidator(number)  # refuses a boolean, which pydantic accepts as 1
 Number = Annotated[float, PLAIN]
-Class = Annotated[str, BeforeValidator(str)]  # of a label, even if the file has a number
+Class = Annotated[str, BeforeValidator(str)]  # of a label; a number in the file becomes text
 Seed = Annotated[int, AfterValidator(_seed)]
-# Components by name, each with its settings; one without settings may be a bare key.
+# Components by name, each with its settings; a component without settings may be a bare key.
 Named = Annotated[Mapping[str, Mapping[str, Any]], BeforeValidator(_filled)]
 Match = Literal["words", "none"]
 Precision = Literal["float32", "bfloat16", "auto"]
@@ -50,33 +52,32 @@ Precision = Literal["float32", "bfloat16", "auto"]
 class Section(BaseModel):
     """A part of params.yaml: frozen; it refuses unknown keys, NaN and infinite numbers."""
 
-    # Validators are built with the whole or at first use; building each part separately takes a third of the load time.
+    # Validators are built for the whole file or at first use; building one for each section would take a third of the
+    # load time.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, allow_inf_nan=False)
 
 
 class Audit(Section):
     """Settings of the whole audit."""
 
-    seed: Seed = Field(description="Names every random stream of the audit.")
-    round: Seed = Field(0, description="Raised by one, it gives fresh noise on unchanged inputs.")
+    seed: Seed = Field(description="The seed of every random stream of the audit.")
+    round: Seed = Field(0, description="Raise it by one for fresh noise on unchanged inputs.")
     alpha: Probability = Field(0.01, description="The error probability of each interval and of each family of tests.")
 
 
 class Layout(Section):
     """The layout of a file of texts, as in `epsilometer.corpora.files.Layout`."""
 
-    separator: str | None = Field(
-        None, description="The character between fields; null takes that of the file's suffix."
-    )
-    quotes: bool = Field(True, description="Whether fields may stand between double quotes.")
+    separator: str | None = Field(None, description="The character between fields; null: as the file's suffix implies.")
+    quotes: bool = Field(True, description="Whether fields may be in double quotes.")
     header: bool = Field(
-        True, description="Whether the first line names the columns, which are `1`, `2`, ... otherwise."
+        True, description="Whether the first line has the columns' names. Otherwise these are `1`, `2`, ..."
     )
     encoding: str = Field("utf-8", description="The encoding, as Python names it.")
 
 
 class Resplit(Section):
-    """The shares of the splits that are drawn."""
+    """The shares of texts in random splits."""
 
     validation: Annotated[float, Field(ge=0, lt=1)] = Field(0.1, description="The share of the validation split.")
     test: Annotated[float, Field(gt=0, lt=1)] = Field(0.2, description="The share of the test split.")
@@ -92,18 +93,20 @@ class Resplit(Section):
 
 
 class SetTrials(Section):
-    """Trials of sets of texts, over which worth, loss and ceilings are taken."""
+    """Trials of sets of texts, on which worth, loss and ceilings are computed."""
 
-    size: Annotated[int, Field(ge=2, le=LARGEST_SET)] = Field(10, description="How many texts a set has.")
+    size: Annotated[int, Field(ge=2, le=LARGEST_SET)] = Field(10, description="The number of texts in a set.")
     count: PositiveInt = Field(100, description="How many sets are drawn; each gets one trial.")
 
 
 class Chunks(Section):
-    """Settings for joining texts to longer ones, as the sentences of an essay."""
+    """Settings for joining texts to longer texts, such as the sentences of an essay."""
 
-    texts: Annotated[int, Field(ge=2)] = Field(description="How many texts make one; the last may be of fewer.")
+    texts: Annotated[int, Field(ge=2)] = Field(
+        description="How many texts are joined into one; the last may have fewer."
+    )
     of: tuple[str, ...] = Field(
-        (), description="The columns in which joined texts agree, beside their labels and their split."
+        (), description="Columns in which joined texts must agree, in addition to their labels and split."
     )
 
 
@@ -128,17 +131,17 @@ class Length(_Bounds):
 
 
 class Authors(_Bounds):
-    """The choice of authors, and then of texts of each, from a data set whose `group` names authors."""
+    """The choice of authors, and of texts of each author; the data set's `group` must identify authors."""
 
     least: PositiveInt = Field(
-        40, description="The fewest texts of an author whose texts are audited; those of others are left out."
+        40, description="The minimum number of audited texts of an author; authors with fewer are left out."
     )
     most: PositiveInt = Field(
-        60, description="The most texts of an author, in every split, chosen by a hash of each text."
+        60, description="The maximum number of texts of an author, over all splits, chosen by a hash of each text."
     )
     texts: PositiveInt = Field(
         1500,
-        description="Authors are chosen, in an order drawn by the seed, until their audited texts reach this number.",
+        description="Authors are chosen in a random order until their audited texts reach this number.",
     )
 
 
@@ -146,77 +149,77 @@ class Dataset(Section):
     """A data set to audit."""
 
     source: str = Field(
-        description="A file, a folder, a generator, or a pin of a hub's data set or a package's file (its suffix says "
-        "which), from the project's folder."
+        description="The path of the texts, from the project's folder: a file, a folder, a generator (`.py`), or a pin "
+        "(`.json`) of a hub's data set or of a file in a package."
     )
-    part: str | None = Field(None, description="The part of a source that holds several corpora.")
+    part: str | None = Field(None, description="The part to read, of a source with several corpora.")
     count: PositiveInt | None = Field(None, description="How many texts a generator writes.")
     text: str | tuple[str, ...] = Field("text", description="The column of the text; several columns are joined.")
     pair: bool = Field(
         False,
-        description="Whether the two columns of `text` are the sides of a pair, as a question and an answer: under "
-        "`downstream` each is rewritten by itself, and classifiers read both. Audits take the joined text for one.",
+        description="Whether the two columns of `text` are the sides of a pair, such as a question and an answer. "
+        "Under `downstream` each side is rewritten by itself, and classifiers read both. Audits treat a pair as one "
+        "text.",
     )
     chunks: Chunks | None = Field(
         None, description="Joins texts in their order; a chunk has the group of its first text."
     )
     labels: tuple[str, ...] = Field((), description="The columns of labels.")
     split: str | None = Field("split", description="The column that names each row's split.")
-    rows: PositiveInt | None = Field(None, description="Reads only the first so many rows.")
+    rows: PositiveInt | None = Field(None, description="The number of rows to read, from the first; null: all.")
     layout: Layout = Field(Layout(), description="How a CSV or text file is laid out.")
     use: str = Field("train", description="The split that is audited.")
-    match: Match | None = Field(None, description="As `trials.match`, for this data set.")
+    match: Match | None = Field(None, description="Replaces `trials.match` for this data set.")
     sets: SetTrials | None = Field(
         None,
-        description="Trials of sets of texts drawn at random, of equal length under `match: words`: a pair of each, in "
-        "the place of the pairs that `trials` asks for. Ceilings are computed on them, which most dissimilar pairs "
-        "do not bind.",
+        description="Samples random sets of texts (of equal length under `match: words`), and makes a trial of a pair "
+        "from each, instead of the pairs that `trials` describes. Usual pairs of dissimilar texts have few texts in "
+        "common, so their ceiling of worth is not tight.",
     )
     public: bool = Field(False, description="Whether the report may show examples of its texts.")
     screened: bool = Field(
         False,
-        description="Whether the report may show those examples of a data set that is not public in which no name, "
-        "number or address is found, and no strong word.",
+        description="For a data set that is not public: whether the report may show examples in which no name, number, "
+        "address or strong word is found.",
     )
     public_part: Probability | None = Field(
         None,
-        description="The share of its texts that is public: by a hash of each text (of the first of an author or a "
-        "pair, under `group`) they become the split `public`. Mechanisms and learners may be made from them, and they "
-        "are not audited.",
+        description="The share of texts that become the split `public`, by a hash of each text (under `group`, of the "
+        "first text of an author or pair). Mechanisms and learners may be made from this split; it is not audited.",
     )
     group: tuple[str, ...] = Field(
         (),
-        description="The columns that together name an author or a pair, whose rows stay together when splits are "
-        "drawn.",
+        description="The columns that together identify an author or a pair. Random splits never divide its rows.",
     )
     authors: Authors | None = Field(
         None,
-        description="Chooses authors, named by `group`, and then texts of each, after splits are drawn. Of texts with "
-        "the same words the first stays, so that authors share none.",
+        description="Chooses authors, identified by `group`, and texts of each author. Only the first of several texts "
+        "with the same words stays, so that authors share no text.",
     )
-    resplit: Resplit | None = Field(None, description="Draws the splits anew, by `group`; the rest is `train`.")
+    resplit: Resplit | None = Field(
+        None, description="Samples new splits, by `group`; the remaining texts are `train`."
+    )
     length: Length | None = Field(None, description="Leaves out texts with fewer or more words.")
     without: Mapping[str, Annotated[tuple[Class, ...], Field(min_length=1)]] = Field(
-        {}, description="By column, values whose rows are left out, as in `without: {author: [459]}`."
+        {}, description="By column, the values whose rows are left out, as in `without: {author: [459]}`."
     )
     merge: Mapping[str, Mapping[str, Annotated[tuple[Class, ...], Field(min_length=1)]]] = Field(
         {},
-        description="By label, the classes that are made of others, as in `rating: {good: [4, 5], bad: [1, 2]}`; a "
-        "text of none of these has no such label.",
+        description="By label, new classes that join others, as in `rating: {good: [4, 5], bad: [1, 2]}`. Texts of "
+        "other classes lose this label.",
     )
     classes: Mapping[str, Annotated[tuple[str, ...], Field(min_length=2)]] = Field(
         {},
-        description="By label, the classes that count; a text of any other, too rare to be learnt, has no such label.",
+        description="By label, the classes to use. Texts of other classes, such as rare ones, lose this label.",
     )
     complete: bool = Field(
         False,
-        description="Leaves out the texts that lack one of the labels, as mechanisms need them all that are told the "
-        "true ones.",
+        description="Leaves out texts that lack one of the labels. Mechanisms that read the true labels need this.",
     )
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The two columns of a pair; none where a text is single."""
+        """The two columns of a pair; empty if texts are not pairs."""
         return tuple(self.text) if self.pair else ()
 
     @model_validator(mode="after")
@@ -231,7 +234,7 @@ class Dataset(Section):
     def _authors_by_group(self) -> Dataset:
         if self.authors is not None and (not self.group or self.chunks is not None):
             raise ValueError(
-                "authors: `group` must name the columns of the author, and chunks cannot be joined; "
+                "authors: `group` must name the columns of the author, and `chunks` must be left out; "
                 "write for instance group: [author]"
             )
         return self
@@ -254,7 +257,7 @@ class Dataset(Section):
     @field_validator("group", mode="before")
     @classmethod
     def _columns(cls, value: Any) -> Any:
-        """A single column may be written as its bare name."""
+        """Accept the bare name of a single column."""
         return (value,) if isinstance(value, str) else value
 
 
@@ -262,15 +265,17 @@ class Words(Section):
     """The word vectors and lists that are built."""
 
     sources: Mapping[str, str] = Field({}, description="Files of word vectors, by name.")
-    lists: PositiveInt = Field(1, description="How many 1-D lists are built from each.")
+    lists: PositiveInt = Field(1, description="How many one-dimensional word lists are built from each source.")
 
 
 class MechanismEntry(Section):
-    """A mechanism to audit: a shipped one by its name, or a file of one's own; the resource that it reads, if any."""
+    """A mechanism to audit: a shipped mechanism, or a file of your own; its resource and settings."""
 
-    mechanism: str = Field(description="The name: of a shipped mechanism, or of your own.")
+    mechanism: str = Field(description="The name of a shipped mechanism, or of your own.")
     file: str | None = Field(None, description="The Python file of a mechanism of your own, from the project's folder.")
-    resource: str | None = Field(None, description="What the mechanism reads, from the folder of this file.")
+    resource: str | None = Field(
+        None, description="The file or folder that the mechanism reads, from the folder of this file."
+    )
     epsilons: tuple[Number, ...] | None = Field(
         None, description="The privacy budgets; left out for a mechanism that takes none."
     )
@@ -283,7 +288,7 @@ class MechanismEntry(Section):
 
 
 class Cell(MechanismEntry):
-    """A mechanism on a data set: what DVC reruns as a whole."""
+    """A mechanism on a data set, which DVC reruns as a whole."""
 
     dataset: str = Field(description="The data set whose texts are rewritten.")
 
@@ -293,23 +298,23 @@ class Runtime(Section):
 
     block: PositiveInt = Field(
         1 << 16,
-        description="The most trials a slice; attacks take four blocks. Several workers get at least four slices each, "
-        "of at least 256 trials.",
+        description="The maximum number of trials in a slice of work; slices of attacks have up to four times as many. "
+        "Each of several workers gets at least four slices, of at least 256 trials.",
     )
-    workers: PositiveInt = Field(1, description="How many slices run at a time, each worker with models of its own.")
+    workers: PositiveInt = Field(1, description="How many slices run at a time. Each worker loads its own models.")
     stages: PositiveInt | None = Field(
         None,
-        description="How many stages `epsilometer pipeline repro` runs at a time, where none waits for another; null: "
-        "two on two cores or more, one where stages have several workers or Ray. 1 takes the least memory.",
+        description="How many independent stages `epsilometer pipeline repro` runs at a time. null: two on at least "
+        "two cores, but one if stages have several workers or use Ray. 1 takes the least memory.",
     )
     ray: str | None = Field(
         None,
-        description="null: processes of this machine; `auto`: the Ray cluster that `RAY_ADDRESS` names, or else one "
-        "that is started for the stage on 127.0.0.1 alone; `HOST:PORT`: a cluster that this machine has joined.",
+        description="Where workers run. null: processes of this machine; `auto`: the Ray cluster at `RAY_ADDRESS`, or "
+        "else a new cluster for the stage on 127.0.0.1; `HOST:PORT`: a Ray cluster that this machine has joined.",
     )
     gpus: Annotated[float, Field(ge=0)] = Field(
         0,
-        description="GPUs of each of Ray's workers, a share or a whole number; `device` says whether to use them.",
+        description="GPUs for each Ray worker, a share of one or a whole number; `device` decides if they are used.",
     )
 
     @field_validator("ray")
@@ -324,7 +329,7 @@ class Runtime(Section):
         if self.gpus > 1 and self.gpus != int(self.gpus):
             raise ValueError(f"gpus must be a share of one GPU or a whole number, got {self.gpus:g}")
         if self.gpus and self.ray is None:
-            raise ValueError(f"gpus ({self.gpus:g}) are shared out by Ray alone; set ray, or leave gpus out")
+            raise ValueError(f"gpus ({self.gpus:g}) have an effect only with Ray; set ray, or leave gpus out")
         return self
 
     @property

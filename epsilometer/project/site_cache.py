@@ -1,8 +1,8 @@
-"""DVC's site cache, its memory of hashes and links, in a folder of the project that nobody else can enter.
+"""DVC's site cache (of hashes and links) in a folder of the project that no other user can enter.
 
-DVC's own default lies under /var/tmp, in folders that every user of the machine may write. DVC deletes files that are
-named in it and unpickles its contents, so whoever can write it can have code run. `.dvc/config` names a folder of the
-project, but DVC resolves that path from the folder of the call, and makes missing folders writable by everybody. So
+DVC's default is a folder under /var/tmp that every user of the machine may write. DVC deletes files that the cache
+names, and unpickles its contents, so any user who can write it can run code as you. `.dvc/config` names a folder of the
+project, but DVC resolves that path from the current folder, and makes missing folders writable by everybody. So
 `.dvc/config.local` names the same folder by its full path.
 """
 
@@ -27,7 +27,7 @@ _NAMED = re.compile(r"^\s*site_cache_dir\s*=\s*(.*?)\s*$", re.MULTILINE)
 def keep_private(project: Path) -> Path:
     """Make DVC keep its site cache in the project's own folder, with mode 0700, unless the user names another.
 
-    Returns the folder that DVC uses. Raises UserError if it belongs to another user, or if somebody can write it who
+    Returns the folder that DVC uses. Raises UserError if it belongs to another user, or if users can write it who
     cannot write the project.
     """
     _close_locks(project)
@@ -56,7 +56,7 @@ def keep_private(project: Path) -> Path:
 
 
 def _close_locks(project: Path) -> None:
-    """Close the folder of DVC's locks to others: whoever can read a file can lock it, and stop every run."""
+    """Close the folder of DVC's locks to other users, who could otherwise lock a file and stop every run."""
     folder = project / ".dvc/tmp"
     with suppress(OSError):  # no .dvc, or one that nobody may write: DVC reports it
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -65,7 +65,7 @@ def _close_locks(project: Path) -> None:
 
 
 def _check(folder: Path, project: Path) -> None:
-    """Raise UserError if this folder is writable by somebody who cannot have code run in the project."""
+    """Raise UserError if a user can write this folder who cannot write the project."""
     there, around = folder.stat(), project.stat()
     remedy = f"delete it (DVC makes it again), or name a folder of yours in {VARIABLE}"
     if there.st_uid not in (os.geteuid(), 0, around.st_uid):
@@ -75,8 +75,8 @@ def _check(folder: Path, project: Path) -> None:
     trusted = around.st_mode if there.st_gid == around.st_gid else around.st_mode & ~stat.S_IWGRP
     if there.st_mode & (stat.S_IWGRP | stat.S_IWOTH) & ~trusted:
         raise UserError(
-            f"{folder}, of DVC's site cache, can be written by other users (mode {there.st_mode & 0o777:04o}), who can "
-            f"have code run by that; {remedy}",
+            f"{folder}, of DVC's site cache, can be written by other users (mode {there.st_mode & 0o777:04o}), who "
+            f"could so run code as you; {remedy}",
             "EPS-P069",
         )
 

@@ -15,7 +15,7 @@ FOLDER = Path("data/times")
 
 
 def spent() -> float:
-    """Seconds of processor time of this process and of the children that it has waited for."""
+    """Return the seconds of processor time of this process and of the children that it has waited for."""
     time = os.times()
     return round(time.user + time.system + time.children_user + time.children_system, 1)
 
@@ -26,6 +26,6 @@ def write(stage: str) -> None:
 
 
 def read() -> dict[str, float]:
-    """Seconds by stage, for stages that ran here, in the order of their names."""
+    """Return the seconds of processor time of each stage that ran here, in the order of their names."""
     records = [read_json(path) for path in FOLDER.rglob("*.json")]
     return dict(sorted((str(record["stage"]), float(record["seconds"])) for record in records))

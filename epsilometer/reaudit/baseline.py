@@ -1,9 +1,9 @@
-"""The accepted baseline, with which audits are compared, in tracked files that people can read.
+"""The accepted baseline, with which audits are compared, in readable files that git tracks.
 
-`baseline/estimates.csv` has the numbers; `baseline/hits.csv` has, for each of its rows, the trials in which the
-adversary was right (one bit per trial, in base64), for paired tests; of outcomes between 0 and 1 eight bytes a trial,
-after `float64:`. `baseline/about.json` records the measurement, its settings and sources, and has the SHA-256 of the
-other two.
+`baseline/estimates.csv` has the numbers. `baseline/hits.csv` has the outcome of each trial of each row, for paired
+tests: one bit per trial in base64 (1 if the adversary was right) or, for outcomes between 0 and 1, `float64:` and eight
+bytes per trial. `baseline/about.json` records the measurement, its settings and sources, and the SHA-256 of the other
+two files.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ FOLDER = Path("baseline")
 ACCEPT = "`epsilometer results accept`"
 
 _EARLIER = ["dataset", "mechanism", "epsilon", "attack", "trials", "successes", "loss", "point", "upper"]
-# Files without the last column were written without attribute losses. Losses are at delta 0, or in files of earlier
-# versions at the delta of the claim, given in the column; files without the column used delta 0.
-# The column `measure` is there if a figure of a question is, and empty in other rows.
+# Earlier versions wrote fewer columns. `delta` is 0, in files of earlier versions the claim's delta; without the
+# column, losses are at delta 0. `candidates` came with attribute losses. `measure` is written only if a row is a
+# question's figure, and is empty in other rows.
 _ESTIMATES = [*_EARLIER, "delta", "candidates", "measure"]
 _WRITTEN = [_ESTIMATES[:count] for count in range(len(_EARLIER), len(_ESTIMATES) + 1)]
-_DECIMALS = 6  # of a nat: losses as written
-_TOLERANCE = 2 * 10**-_DECIMALS  # between a written loss and its recomputation: rounding, and room for other libraries
+_DECIMALS = 6  # of written losses, in nats
+# In nats, between a written loss and its recomputation, perhaps by other versions of libraries.
+_TOLERANCE = 2 * 10**-_DECIMALS
 _DAMAGES = (OSError, ValueError, TypeError, KeyError, AttributeError, csv.Error, binascii.Error)
 _FLOATS = "float64:"  # before outcomes that are not all 0 or 1
 _HITS = ["dataset", "mechanism", "epsilon", "attack", "drawn", "rewrites", "hits"]
@@ -49,19 +50,18 @@ _HITS = ["dataset", "mechanism", "epsilon", "attack", "drawn", "rewrites", "hits
 class Baseline:
     """An accepted audit.
 
-    about: date, commit, round; `audit` (the settings that must agree) and `sources` (`sources.current`).
+    about: date, commit, round, `audit` (the settings that must agree) and `sources` (as of `cells.sources.current`).
     """
 
     about: dict[str, Any]
     measured: dict[Row, Measured]
 
     def check(self, now: Mapping[str, Any]) -> None:
-        """Raise UserError for an audit with another alpha, number of candidates, attacks or drawing of trials.
+        """Raise UserError if an audit differs in alpha, number of candidates, attacks, or settings of its trials.
 
-        The encoder and splits, which baselines of an earlier version lack, are then not compared.
-
-        now: the settings of the audit. The number of trials may differ, since Fisher's test takes any two. Candidates
-        that are drawn differently are easier or harder to tell apart, for any mechanism.
+        now: the audit's settings. The number of trials may differ, since Fisher's test compares any two numbers. Other
+        settings of trials give candidates that are easier or harder to tell apart, for any mechanism. The encoder and
+        splits are not compared if the baseline is of an earlier version, which lacks them.
         """
         before = self.about["audit"]
         for key, rule in (("alpha", "alpha"), ("candidates", "k candidates"), ("attacks", "attacks")):
@@ -99,7 +99,8 @@ def accept(
         _parsed(new, texts)
     except _DAMAGES as error:
         raise UserError(
-            f"what was measured contradicts itself ({error}); bring the audit up to date (make audit, or dvc repro), "
+            f"the results of the audit contradict each other ({error}); bring it up to date (make audit, or dvc "
+            "repro), "
             "then accept it",
             "EPS-R001",
         ) from error
@@ -131,7 +132,7 @@ def read(folder: Path = Path(".")) -> Baseline:
 
 
 def _parsed(about: Mapping[str, Any], texts: Mapping[str, str]) -> dict[Row, Measured]:
-    """Parse the texts of the files; raises one of `_DAMAGES` if they contradict each other or are of two baselines.
+    """Parse the texts of the files; raises one of `_DAMAGES` if they contradict each other or have different origins.
 
     Baselines of earlier versions have no hashes of their files.
     """
@@ -153,14 +154,14 @@ def _hash(text: str) -> str:
 
 def _unlike(rule: str, before: Any, now: Any) -> UserError:
     return UserError(
-        f"the baseline was accepted with {rule} {_named(before)}, params.yaml says {_named(now)}; verdicts compare "
-        f"like with like: audit, then accept a new baseline ({ACCEPT})",
+        f"the baseline was accepted with {rule} {_named(before)}, params.yaml says {_named(now)}; only audits with "
+        f"equal settings can be compared: audit, then accept a new baseline ({ACCEPT})",
         "EPS-R004",
     )
 
 
 def _trials(about: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The settings by which trials were drawn, by data set; earlier versions have them only among the sources."""
+    """Return the settings of trials by data set; earlier versions have them only among the sources."""
     if "trials" in about["audit"]:
         return dict(about["audit"]["trials"])
     sources = {name: source.get("settings", {}) for name, source in about["sources"].items()}
@@ -188,7 +189,7 @@ def _csv(header: list[str], rows: list[list[Any]]) -> str:
 
 
 def _rows(name: str, texts: Mapping[str, str], *headers: list[str]) -> list[dict[str, str]]:
-    """Return the rows of a file with the columns of one of these versions, the latest last."""
+    """Return the rows of a file. headers: the columns that each version wrote, the latest version last."""
     first, *lines = csv.reader(io.StringIO(texts[name]), strict=True)
     if first not in headers:
         raise ValueError(f"{name} must have the columns {', '.join(headers[-1])}")
@@ -210,17 +211,18 @@ def _written(outcomes: Outcomes) -> str:
 
 
 def _outcomes(text: str, trials: int) -> Outcomes:
-    """Return the outcomes of `_written`. Raises ValueError for another number of them, and outside [0, 1]."""
+    """Return the outcomes that `_written` wrote. Raises ValueError for another number of outcomes, or outside [0,
+    1]."""
     floats = text.startswith(_FLOATS)
     written = base64.b64decode(text.removeprefix(_FLOATS), validate=True)
     if floats:
         values = np.frombuffer(written, "<f8").astype(np.float64)
         if len(values) != trials or not ((values >= 0) & (values <= 1)).all():
-            raise ValueError("hits.csv holds other than one outcome in [0, 1] for each trial")
+            raise ValueError("hits.csv must have one outcome in [0, 1] for each trial")
         return values
     bits = np.unpackbits(packed := np.frombuffer(written, np.uint8)).astype(bool)
     if len(packed) != -(-trials // 8) or bits[trials:].any():
-        raise ValueError("hits.csv holds other than one bit for each trial")
+        raise ValueError("hits.csv must have one bit for each trial")
     return bits[:trials]
 
 
@@ -229,12 +231,12 @@ def _measured(numbers: dict[str, str], hits: dict[str, str], audit: dict[str, An
     trials, successes = int(numbers["trials"]), int(numbers["successes"])
     outcomes, alpha = _outcomes(hits["hits"], trials), float(audit["alpha"])
     if round(float(outcomes.sum())) != successes:
-        raise ValueError(f"hits.csv does not hold the {successes} successes of {_row(numbers)}")
+        raise ValueError(f"hits.csv does not have the {successes} successes of {_row(numbers)}")
     if measure := numbers.get("measure"):
         low, point, high = (float(numbers[name]) for name in ("loss", "point", "upper"))
         return Measured.of_figure(outcomes, hits["drawn"], (low, point, high), measure, alpha=alpha)
     candidates = int(numbers.get("candidates", audit["candidates"]))
     written = estimate(successes, trials, candidates, alpha, delta=float(numbers.get("delta", 0)))
     if not math.isclose(written.loss, float(numbers["loss"]), abs_tol=_TOLERANCE):
-        raise ValueError(f"the loss of {_row(numbers)} is not that of its successes")
+        raise ValueError(f"the loss of {_row(numbers)} does not follow from its successes")
     return Measured(outcomes, hits["drawn"], hits["rewrites"], estimate(successes, trials, candidates, alpha))

@@ -34,7 +34,7 @@ PAIRED, TWO_SAMPLES = "McNemar's exact test on the same trials", "Fisher's exact
 SCHEDULED = 52  # audits of a year that share one half of alpha evenly; any further audits share the other half
 
 _COUNTED = [WORSE, BETTER, NEW, GONE, NOT_TESTABLE, UNCHANGED]  # in the order of a message
-_NAMED = 10  # most rows or changes named in one message; the rest is counted
+_NAMED = 10  # maximum number of rows or changes listed in a message; the rest is counted
 
 
 class Row(NamedTuple):
@@ -53,10 +53,10 @@ class Row(NamedTuple):
 class Measured:
     """A row of an audit, as measured.
 
-    hits: [trials], True if the adversary named the source, or outcomes in [0, 1] of another question, larger if worse;
-    trial_set: hash of the trials, as of candidate sets and targets; rewrites: hash of the attacked rewrites, empty
-    where these are not kept. measure: that of the estimate. of_question: True for a figure of a question, whose bounds
-    do not follow from the number of successes alone.
+    hits: [trials], True if the adversary was right, or outcomes of another question in [0, 1], larger if worse;
+    trial_set: hash of the candidate sets and targets; rewrites: hash of the attacked rewrites, empty if these are not
+    stored; measure: what the estimate measures; of_question: True for a figure of a question, whose bounds do not
+    follow from the number of successes alone.
     """
 
     hits: Outcomes
@@ -70,7 +70,7 @@ class Measured:
     def of_figure(
         cls, outcomes: Outcomes, trial_set: str, bounds: tuple[float, float, float], measure: str, alpha: float
     ) -> Measured:
-        """Return a figure of a question. bounds: its lower bound, its value at the observed rate, its upper bound."""
+        """Return a figure of a question. bounds: lower bound, value at the observed rate, upper bound."""
         low, point, high = bounds
         count, right = len(outcomes), round(float(np.sum(outcomes)))
         ceiling = high if math.isfinite(high) else low
@@ -82,8 +82,8 @@ class Measured:
 class Drift:
     """A row's change since the baseline. before, now: None if the row is new or gone.
 
-    p_value: two-sided, corrected for the number of rows; None if too few trials could have shown any change. identical:
-    the same rewrites with the same hits, so that nothing could differ.
+    p_value: two-sided, corrected for the number of rows; None if there are too few trials to show any change.
+    identical: True if rewrites and hits are the same as in the baseline, so that nothing could differ.
     """
 
     row: Row
@@ -109,7 +109,7 @@ class Drift:
 
 
 def level(alpha: float, earlier: int) -> float:
-    """The level of an audit after `earlier` others in the same year; the levels of all audits sum to at most alpha.
+    """Return the level of an audit after `earlier` audits in the same year; all levels sum to at most alpha.
 
     The first 52 spend alpha/104 each, the j-th beyond them (alpha/2) * 6 / (pi j)^2.
     """
@@ -120,9 +120,8 @@ def level(alpha: float, earlier: int) -> float:
 def judge(before: Mapping[Row, Measured], now: Mapping[Row, Measured], level: float) -> list[Drift]:
     """Return the verdict on every row of the baseline or of the audit, the most serious first.
 
-    level: of this audit, as `level` returns it. Raises UserError for guesses among different numbers of candidates,
-    whose
-    successes cannot be compared.
+    level: of this audit, as the function `level` returns it. Raises UserError if the number of candidates has changed,
+    because successes cannot be compared then.
     """
     shared = sorted(before.keys() & now.keys())
     tests = [_test(row, before[row], now[row]) for row in shared]
@@ -157,26 +156,26 @@ def message(drifts: Sequence[Drift], level: float, changes: Sequence[str], unkno
     tested, old = len(_tested(drifts)), sum(drift.before is not None for drift in drifts)
     lines = [
         f"{', '.join(counts)} ({tested} of the baseline's {old} rows tested, at level {level:.2g}, corrected "
-        "for their number by Holm)"
+        "for their number by Holm's method)"
     ]
     lines += blind_spots(drifts)
     for verdict in (WORSE, BETTER, NEW, GONE):
         lines += _first([f"- {drift.sentence()}" for drift in groups[verdict]])
     if groups[NOT_TESTABLE]:
         lines.append(
-            f"{len(groups[NOT_TESTABLE])} not testable: even if every guess were right now, this would be no evidence "
-            "of a larger loss; the baseline's were nearly all right, or the trials are few"
+            f"{len(groups[NOT_TESTABLE])} not testable: even if every guess were right now, a larger loss would not "
+            "be shown; the baseline's guesses were nearly all right, or there are too few trials"
         )
     same = sum(drift.identical for drift in groups[UNCHANGED])
     if same:
         lines.append(
-            f"{same} of {tested} are the baseline's own rewrites, guessed alike: with the same noise and inputs "
-            "nothing can differ; ask for fresh noise to measure them again"
+            f"{same} of {tested} have the baseline's rewrites and guesses: with the same noise and inputs "
+            "nothing can differ; use fresh noise to measure them again"
         )
     lines.append("changed since the baseline:" if changes else "nothing is known to have changed since the baseline")
     lines += _first([f"- {change}" for change in changes])
     if unknown:
-        lines += ["could not be asked, hence unknown:", *_first([f"- {name}" for name in unknown])]
+        lines += ["not reachable, so changes there are unknown:", *_first([f"- {name}" for name in unknown])]
     return "\n".join(lines)
 
 
@@ -186,20 +185,23 @@ def blind_spots(drifts: Sequence[Drift]) -> list[str]:
     sentences = []
     if gone:
         sentences.append(
-            f"rows of the baseline that are gone: {gone}; whether they are worse is unknown. If that is meant, accept "
-            "this audit as the new baseline (`epsilometer results accept`)"
+            f"rows of the baseline that are gone: {gone}; whether they are worse is unknown. If they were removed on "
+            "purpose, "
+            "accept this audit as the new baseline (`epsilometer results accept`)"
         )
     if not _tested(drifts):
-        remedy = "; audit more trials (trials.count) or more candidates, then `epsilometer results accept` that"
-        sentences.append("no row could be tested, so that nothing is said of any" + (remedy if untestable else ""))
+        remedy = (
+            "; audit more trials (trials.count) or more candidates, then accept that (`epsilometer results accept`)"
+        )
+        sentences.append("no row could be tested, so no change is known" + (remedy if untestable else ""))
     return sentences
 
 
 class _Test(NamedTuple):
     """A test of one row, with its two-sided p-value.
 
-    all_right: p if all guesses were right now, given the baseline's; least: the smallest p of any outcome of these
-    numbers of trials, before and now.
+    all_right: p if all guesses were right now, given the baseline's guesses; least: the smallest p that is possible
+    with these numbers of trials, before and now.
     """
 
     name: str
@@ -217,7 +219,7 @@ def _test(row: Row, before: Measured, now: Measured) -> _Test:
             "EPS-R005",
         )
     if before.trial_set == now.trial_set and old.trials == other.trials:
-        misses = int(np.count_nonzero(before.hits < 1))  # the trials in which the two can differ, if all are right now
+        misses = int(np.count_nonzero(before.hits < 1))  # trials that differ if all guesses are right now
         least = (min(1.0, 2.0 ** (1 - differing)) for differing in (misses, old.trials))
         return _Test(PAIRED, compare(before.hits, now.hits).p_value, *least)
     right, right_now = _counts(before.hits, now.hits)
@@ -229,10 +231,10 @@ def _test(row: Row, before: Measured, now: Measured) -> _Test:
 
 
 def _counts(before: Outcomes, now: Outcomes) -> tuple[int, int]:
-    """Return the number of large outcomes of both: the ones where all are 0 or 1, else those above the median of all.
+    """Return the number of large outcomes before and now: 1 if all outcomes are 0 or 1, else above the joint median.
 
-    Where both have the same law, outcomes are exchangeable, and the median of all does not depend on their order. So
-    Fisher's test of these counts is exact.
+    If both have the same distribution, outcomes are exchangeable, and the joint median does not depend on their order.
+    So Fisher's test of these counts is exact.
     """
     every = np.concatenate([before, now])
     middle = 0.5 if np.isin(every, (0, 1)).all() else float(np.median(every))
@@ -240,7 +242,7 @@ def _counts(before: Outcomes, now: Outcomes) -> tuple[int, int]:
 
 
 def _corrected(tests: Sequence[_Test], level: float) -> list[float | None]:
-    """Holm's p-value of each test; None for tests that no outcome of their number of trials could have decided."""
+    """Return Holm's p-value of each test; None for a test that no outcome of its number of trials could decide."""
     largest = level / divisor([test.least for test in tests], level)
     corrected = iter(holm([test.p for test in tests if test.least <= largest]))
     return [next(corrected) if test.least <= largest else None for test in tests]

@@ -1,4 +1,4 @@
-"""A short hash of a file, which shows that two audits have the same texts or rewrites."""
+"""A short hash of a file, to see if two audits have the same texts or rewrites."""
 
 from __future__ import annotations
 

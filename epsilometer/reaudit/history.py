@@ -1,4 +1,4 @@
-"""Every audit's losses, a line per audit, cell, epsilon and attack, in a tracked file that only grows.
+"""Every audit's losses, a line per audit, cell, epsilon and attack, in a file that git tracks and that only grows.
 
 An audit is identified by its date (UTC, to the second). Lines are in the order of audits and of their dates: if the
 clock is behind the last audit, because it was set back, the date is one second after that audit's. Otherwise a clock of
@@ -38,7 +38,7 @@ HISTORY: tables.Schema = {
 ROW = ["dataset", "mechanism", "epsilon", "attack"]
 
 _DATE = "%Y-%m-%dT%H:%M:%SZ"
-_DECIMALS = 6  # of a nat: losses as written
+_DECIMALS = 6  # of written losses, in nats
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -69,7 +69,7 @@ def read(path: Path | str = FILE) -> pl.DataFrame:
 
 
 def next_date(history: pl.DataFrame) -> str:
-    """The date of an audit that is added now: the clock's, or one second after the latest audit if that is later."""
+    """Return the date for an audit that is added now: the clock's, but at least a second after the latest audit's."""
     now = datetime.now(UTC).strftime(_DATE)
     if not len(history) or now > (latest := max(history["date"])):
         return now
@@ -77,7 +77,7 @@ def next_date(history: pl.DataFrame) -> str:
 
 
 def append(estimates: pl.DataFrame, commit: str, round: int, path: Path | str = FILE, *, date: str = "") -> None:
-    """Add an audit. estimates: schema `HISTORY`, more columns or all but the first three; date: by default the next."""
+    """Add an audit. estimates: columns of `HISTORY` from `dataset` on, or more; date: by default `next_date`."""
     past = read(path)
     rows = estimates.with_columns(
         date=pl.lit(date or next_date(past)), commit=pl.lit(commit), round=pl.lit(round, pl.Int64)
@@ -106,12 +106,14 @@ def audits_in(history: pl.DataFrame, year: int) -> int:
 
 
 def courses(history: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row per row of the estimates (per row of one attack, without a column `attack`): its number of audits, its
-    first and last plug-in loss, and its course as a line of bars.
+    """Return, for each row of the estimates, its number of audits, first and last plug-in loss, and a line of bars.
+
+    history: may lack the column `attack`, if it has only one attack per cell and epsilon.
     """
     rows, names = [], [name for name in ROW if name in history.columns]
     for values, part in history.group_by(names, maintain_order=True):
-        points = [min(p, c) for p, c in part.select("point", "ceiling").iter_rows()]  # trials show nothing above it
+        # Trials prove no loss above the ceiling.
+        points = [min(p, c) for p, c in part.select("point", "ceiling").iter_rows()]
         rows.append(
             dict(zip(names, values, strict=True))
             | {"audits": len(part), "first": points[0], "last": points[-1], "course": bars(points)}
@@ -120,7 +122,7 @@ def courses(history: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def bars(values: Sequence[float]) -> str:
-    """A bar per value, the tallest for the largest; the scale begins at 0, so that noise does not look like a trend."""
+    """Return a bar per value. The scale begins at 0, so that noise does not look like a trend."""
     top = max(values, default=0)
     return "".join(
         _BARS[min(len(_BARS) - 1, int(len(_BARS) * value / top))] if top > 0 else _BARS[0] for value in values

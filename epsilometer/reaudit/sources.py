@@ -1,8 +1,8 @@
-"""The recorded sources of an audit's results, so that a change has a name: files, packages, settings, revisions.
+"""Records of the sources of an audit's results (files, packages, settings, revisions), to name what has changed.
 
-One small tracked file per source (`sources/<name>.json`) holds its state at the last re-audit. DVC itself sees which
-results a change makes stale (`epsilometer.project.code`). Only the user changes a pinned revision (clip bounds were
-measured on it): a newer one on the hub is reported, not used.
+Git tracks one small file per source (`sources/<name>.json`) with its state at the last re-audit. DVC itself decides
+which results a change makes stale (`epsilometer.project.code`). A newer revision on the hub is reported, not used: the
+user decides on it, because clip bounds were measured on the pinned revision.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER = Path("sources")
 SECONDS = 10.0  # before the hub counts as unreachable
 
 _KINDS = {"files", "packages", "device", "settings", "hub"}  # the possible parts of a record
-_CELL = "cell-"  # begins the name of a cell's source
+_CELL = "cell-"  # beginning of the name of a cell's source
 
 Record = dict[str, Any]
 """A source: `files` (hash by path), `packages` (version by name), `settings`, and `hub`, its place on the hub:
@@ -38,10 +38,10 @@ class Source:
 def served(
     sources: Sequence[Source], recorded: Mapping[str, Record], latest: Callable[[Record], str] | None = None
 ) -> tuple[list[Source], list[str]]:
-    """The sources with the latest revision of those on the hub, and the names of those that could not be reached.
+    """Return the sources with the latest revision of each on the hub, and descriptions of sources that did not answer.
 
-    A source that was not reached keeps its last known revision. latest: the newest revision of a record's `hub`; the
-    default asks the hub.
+    A source that did not answer has its last known revision. latest: returns the newest revision of a record's `hub`;
+    by default it asks the hub.
     """
     ask, answered, unknown = latest or latest_revision, [], []
     for source in sources:
@@ -66,15 +66,15 @@ def latest_revision(place: Record, endpoint: str | None = None) -> str:
     info = api.dataset_info if place["type"] == "dataset" else api.model_info
     revision = info(place["id"], timeout=SECONDS).sha
     if not revision:
-        raise UserError(f"the hub names no revision of {place['id']}", "EPS-R009")
+        raise UserError(f"the hub states no revision of {place['id']}", "EPS-R009")
     return revision
 
 
 def newer(sources: Iterable[Source]) -> list[str]:
-    """Sentences on sources with a newer revision on the hub than the one in use."""
+    """Return a sentence for each source that has a newer revision on the hub than the revision in use."""
     return [
         f"{source.name}: the hub has revision {place['latest'][:12]} of {place['id']}, in use is "
-        f"{(place['revision'] or 'no fixed one')[:12]}; to audit the new one, write it where the other stands"
+        f"{(place['revision'] or 'no fixed one')[:12]}; to audit the new one, write it in its place"
         for source in sources
         for place in [source.record.get("hub", {})]
         if place.get("latest") and place["latest"] != place["revision"]
@@ -82,7 +82,7 @@ def newer(sources: Iterable[Source]) -> list[str]:
 
 
 def changes(before: Mapping[str, Record], now: Mapping[str, Record]) -> list[str]:
-    """Sentences on the changes; a change that several sources share is named once.
+    """Return the changes as sentences; a change that several sources share is listed once.
 
     Earlier versions recorded only the settings of a mechanism's first cell, with the mechanism.
     """

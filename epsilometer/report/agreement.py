@@ -2,29 +2,28 @@
 
 Each rule compares a cell of a table with a number, a word or another cell, by one of five relations:
 
-- ABOVE, BELOW: agrees if its interval lies surely above (below) the other's, disagrees if surely not.
-- NEAR, with a distance `by`: agrees if no number of its interval is farther than `by` from any of the other's;
-  disagrees if every number is. An interval that is too wide to agree is *not testable here* unless it disagrees.
+- ABOVE, BELOW: agrees if the cell's whole interval is above (below) the other's, disagrees if none of it is.
+- NEAR, with a distance `by`: agrees if every number of the interval is within `by` of every number of the other's;
+  disagrees if none is. An interval that is too wide to agree is *not testable here* unless it disagrees.
 - IS, IS NOT: a verdict of another test, in its words.
-- NO EFFECT AT: the cell is the p-value of a test of the claim that nothing changes; it disagrees at the other number or
-  less. A larger p-value does not show that nothing changes, so the claim is undecided.
+- NO EFFECT AT: the cell is the p-value of a test of the claim that nothing changes. It disagrees if it is at most the
+  other number. A larger p-value does not show that nothing changes, so the claim is undecided.
 
-A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` or a number. Overlapping intervals are
-undecided, and so is a test that found nothing. If no data could have reversed a test, it is *not testable here*.
+A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` or a number. Overlapping intervals, and
+tests without a finding, are undecided. A test that no data could have reversed is *not testable here*.
 
 `of` is the number n of texts if a cell is a share, or of batches if it is a mean of values between 0 and 1. A cell
-without an interval then gets Clopper and Pearson's at 99 % of that share, which is wide for other means. A macro F1 is
-neither, so `of` gives it no interval. A verdict on a share counts in both directions, because its interval limits both
-errors. A verdict that every share of n texts would have had is *not testable here*. So is an undecided share if no
-share of n texts would have agreed, or if no share would have disagreed.
+without an interval then gets Clopper and Pearson's at 99 %, which is valid but wide for means. A macro F1 is neither,
+so do not give `of` for it. A verdict on a share is *not testable here* if every share of n texts would have had it. An
+undecided share is *not testable here* if no share of n texts would have agreed, or none would have disagreed.
 
-A number without an interval needs one of three facts: `off` states how far it may be off by chance, where the claims
-explain it (beside another cell, how far their difference may be off); `factor` states the same as a factor; and `exact`
-states that chance plays no part: a law, a bound, a complete count.
+A number without an interval needs one of three facts: `off` states by how much chance may change it (compared with
+another cell, by how much chance may change their difference), and the claims explain why; `factor` states the same as a
+factor; `exact` states that chance plays no part, as in a law, a bound or a complete count.
 
-`against` states an alternative that the paper denies: how far the truth lies on the wrong side. If the rule would then
-say *disagrees* with a probability below .8 (`report.power`), the result is *not testable here*, whether it agrees or
-disagrees. `report.claims` has the fields of a rule.
+`against` states an alternative that the paper denies, by the distance of the truth on the wrong side. If the rule would
+then say *disagrees* with a probability below .8 (`report.power`), the verdict is *not testable here*. `report.claims`
+has the fields of a rule.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from epsilometer.report.power import LEAST, power, power_of_share
 AGREES, DISAGREES, UNDECIDED, NOT_TESTABLE = "agrees", "disagrees", "undecided here", "not testable here"
 _NUMBER = r"-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?"
 _SILENT = {"no message": UNDECIDED, "undecided": UNDECIDED, "": NOT_TESTABLE}
-_ALPHA = 0.01  # of the intervals of shares
+_ALPHA = 0.01  # error probability of the intervals of shares
 
 
 def agreement(
@@ -55,8 +54,8 @@ def agreement(
 ) -> str:
     """Return the verdict on a claim.
 
-    of, other_of: the numbers of texts behind the shares in the cell and in the other; off: how far a cell without an
-    interval may be off by chance, 0 for an exact one.
+    of, other_of: the numbers of texts behind the shares in the cell and in the other; off: by how much chance may
+    change a cell without an interval, 0 for an exact cell.
 
     Raises UserError if a number or an interval is expected but missing, and for a share outside 0 to 1.
     """
@@ -89,9 +88,10 @@ def agreement(
 def decided(
     cell: str, rule: str, other: str, by: str | None, *, against: float, of: int | None = None, off: float = 0
 ) -> bool:
-    """Return True if the rule would disagree with probability `LEAST`, the truth being `against` on the wrong side.
+    """Return True if the rule would disagree with probability at least `LEAST` if the truth is `against` on the wrong
+    side.
 
-    other: with its own interval, if it is a share; else as for `agreement`.
+    other: if it is a share, with its interval. Other parameters as for `agreement`.
     """
     (least, most), reach = interval(other), interval(by or "0")[1]
     low, high = interval(cell, of)
@@ -122,7 +122,7 @@ def _compared(ends: tuple[float, float], rule: str, other: tuple[float, float], 
 
 
 def interval(cell: str, of: int | None = None) -> tuple[float, float]:
-    """Return the ends of the interval in a cell; of: the number of texts behind a share."""
+    """Return the ends of the interval in a cell. of: the number of texts behind a share."""
     numbers = [float(number.replace(",", "")) for number in re.findall(_NUMBER, cell)]
     if not numbers:
         raise UserError(f"{cell!r} has no number to compare with; name another cell, or compare with IS", "EPS-R012")
@@ -136,7 +136,7 @@ def interval(cell: str, of: int | None = None) -> tuple[float, float]:
 
 
 def off_by(cell: str, factor: float) -> str:
-    """Return the interval of a cell that may be off by a factor; the cell's own, if it has one.
+    """Return a cell with the interval that a factor implies; a cell with its own interval stays.
 
     Raises UserError for a factor below 1.
     """

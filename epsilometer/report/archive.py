@@ -1,4 +1,4 @@
-"""The tables of a finished run as data, in a folder of its own under `results/`.
+"""The tables of a finished run as data, in a folder under `results/`.
 
 `run.json` states the title, date, commit, hardware and minutes of the run, and lists its tables in order: heading,
 caption and file. A table is a CSV file, or a Parquet file from 100 kB. Cells hold the text that the report shows, such
@@ -24,13 +24,13 @@ from epsilometer.core.errors import UserError
 
 RESULTS = "results"  # the folder of a project
 RUN = "run.json"
-LARGE = 100_000  # bytes of CSV from which on a table is Parquet
+LARGE = 100_000  # bytes of CSV; a table of at least this size is written as Parquet
 _SUFFIXES = (".csv", ".parquet")
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of text: heading, caption, columns, and rows of as many cells.
+    """A table of text. Each row has a cell for each column.
 
     picture: file name of a figure shown above it. note: paragraphs below it.
     """
@@ -44,15 +44,16 @@ class Grid:
 
     @property
     def name(self) -> str:
-        """The file name without suffix, made of the heading: `losses-on-queries`."""
+        """The file name without suffix, such as `losses-on-queries`, from the heading."""
         return re.sub(r"[^\w.]+", "-", self.heading.lower()).strip("-.")
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run's measurements and their origin: the content of a folder of results.
+    """A run's tables and their origin: the content of a folder of results.
 
-    command: the command that wrote it. minutes: of processor time, None if unknown. about: paragraphs above the tables.
+    command: the command that wrote the folder; minutes: of processor time, None if unknown; about: paragraphs above the
+    tables.
     """
 
     title: str
@@ -75,9 +76,9 @@ def grid(heading: str, frame: pl.DataFrame, caption: str = "", picture: str = ""
 
 
 def write(run: Run, folder: Path, pictures: Mapping[str, str] | None = None) -> Path:
-    """Write a run to a folder, delete the tables of the run that it replaces, and return the folder.
+    """Write a run to a folder, delete other tables there, and return the folder.
 
-    pictures: SVG by file name. Raises UserError if two tables have one name.
+    pictures: SVG by file name. Raises UserError if two tables have the same name.
     """
     names = [grid.name for grid in run.tables]
     if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -115,7 +116,7 @@ def _write(grid: Grid, folder: Path) -> str:
 
 
 def read(folder: Path) -> Run:
-    """Return the run in a folder. Raises UserError if its run.json is missing or is no JSON."""
+    """Return the run in a folder. Raises UserError if run.json is missing or is not JSON."""
     path = folder / RUN
     try:
         facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -125,7 +126,8 @@ def read(folder: Path) -> Run:
         ) from None
     except json.JSONDecodeError as error:
         raise UserError(
-            f"{path} is not JSON ({error}). Restore it, or write it again with its command.", "EPS-R026"
+            f"{path} is not JSON ({error}). Restore it from git, or write it again (`epsilometer results tables`).",
+            "EPS-R026",
         ) from None
     grids = []
     for entry in facts.pop("tables"):
@@ -135,7 +137,7 @@ def read(folder: Path) -> Run:
 
 
 def cells(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Return columns and rows of a table's file."""
+    """Return the columns and rows of a table's file."""
     if path.suffix == ".parquet":
         frame = tables.read(path, {})
         return frame.columns, [list(row) for row in frame.iter_rows()]
@@ -145,7 +147,7 @@ def cells(path: Path) -> tuple[list[str], list[list[str]]]:
 
 
 def file(folder: Path, name: str) -> Path | None:
-    """Return the file of a table, by `PROFILE/NAME` with or without its suffix; None if there is none."""
+    """Return the file of a table `PROFILE/NAME`, with or without a suffix; None if it does not exist."""
     place = folder / re.sub(r"\.(csv|parquet)$", "", name)
     return next((path for suffix in _SUFFIXES if (path := Path(f"{place}{suffix}")).is_file()), None)
 
@@ -155,8 +157,8 @@ def page(run: Run) -> str:
     facts = [run.date, run.profile and f"profile {run.profile}", run.commit and f"commit {run.commit}", run.hardware]
     took = "" if run.minutes is None else f" {run.stages} stages took {run.minutes:,} minutes of processor time."
     losses = (
-        "Losses are in nats; `a to b` is the interval from the lower to the upper bound; `ceiling` means that every "
-        "guess was right, as does `at least` where the exact loss is known."
+        "Losses are in nats; `a to b` is the interval from the lower to the upper bound. `ceiling`, or `at least` "
+        "where the exact loss is known, means that every guess was right."
     )
     parts = [
         f"# {run.title}",

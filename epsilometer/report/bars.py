@@ -1,7 +1,7 @@
-"""Bars from "nothing learnt" to "certain", one per mechanism, drawn by the page's own style sheet.
+"""Bars from "nothing learnt" to "certain", one per mechanism.
 
-The scale is right guesses of 100 between two texts. A bar needs no script, fits any screen and can be printed. The
-words beside it say the same.
+The scale is right guesses of 100 between two texts. The page's style sheet draws the bars without a script, so they fit
+any screen and can be printed. The text at each bar has the same figures.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from epsilometer.report.wording import CHANCE
 class Bar:
     """A bar: the attacker's right guesses about the rewrites of one mechanism at one budget.
 
-    name: the mechanism, with its budget. means: what it does, in plain words. status: the decision. low: lower bound
-    on the right guesses of 100. high: upper bound; None without one. said: both in words.
-    limit: the guesses allowed. use: what the rewrites keep.
+    name: the mechanism, with its budget; means: the mechanism's description in plain words; status: the decision; low:
+    lower bound on the right guesses of 100; high: upper bound, None without one; said: both bounds in words; limit: the
+    right guesses allowed; use: the utility of the rewrites, in words.
     """
 
     name: str
@@ -33,23 +33,23 @@ class Bar:
 
     @property
     def shown(self) -> float:
-        """The part of the scale that an attacker is shown to learn, in percent."""
+        """The lower bound, in percent of the scale."""
         return _place(self.low)
 
     @property
     def possible(self) -> float:
-        """The part of the scale that an attacker may learn, in percent; 100 without an upper bound."""
+        """The upper bound, in percent of the scale; 100 without an upper bound."""
         return _place(100.0 if self.high is None else self.high)
 
     @property
     def allowed(self) -> float:
-        """The place of the limit, in percent of the scale."""
+        """The limit, in percent of the scale."""
         return _place(self.limit)
 
 
 @dataclass(frozen=True)
 class Bars:
-    """The picture of a data set. caption: says how to read it."""
+    """The bars of a data set. caption: how to read them."""
 
     heading: str
     caption: str
@@ -58,5 +58,5 @@ class Bars:
 
 
 def _place(guesses: float) -> float:
-    """Return percent of the way from chance to certainty, with one decimal."""
+    """Return the position from chance (0) to certainty (100), with one decimal. guesses: right ones of 100."""
     return round(100 * (min(max(guesses, CHANCE), 100.0) - CHANCE) / (100.0 - CHANCE), 1)

@@ -1,4 +1,4 @@
-"""The body of the report, written as one HTML file that opens offline: a first screen, and sections."""
+"""The body of the report (a first screen and sections), as one HTML file that opens offline."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from epsilometer.report import figures
 from epsilometer.report.environment import render, show
 from epsilometer.report.section import Section
 
-ROOM = 260  # words above the first section
-_HEADER = 15  # words on the origin of the page, which are inserted last (`origin.header`)
+ROOM = 260  # maximum number of words above the first section
+_HEADER = 15  # words about the page's origin, which `origin.header` inserts later
 
 Topics = list[tuple[str, list[str]]]
 """Topics of the first screen, each with its sentences."""
@@ -22,18 +22,18 @@ Topics = list[tuple[str, list[str]]]
 
 @dataclass(frozen=True)
 class Body:
-    """The contents of the page, in order. mechanisms: drawn or named on it; controls: those with a known loss."""
+    """The contents of the page, in order. mechanisms: all on the page; controls: those that are controls."""
 
     title: str
     sections: Sequence[Section]
-    closing: Sequence[Section]  # follows the history of audits, which is inserted last (`page`)
+    closing: Sequence[Section]  # after the history of audits, which `page` inserts later
     mechanisms: Iterable[str]
     controls: Sequence[str]
-    last: Sequence[Section] = ()  # follows the origin of the page, which is inserted last, too
+    last: Sequence[Section] = ()  # after the origin of the page, which `page` inserts later
 
 
 def build(body: Body, path: Path, folder: Path) -> None:
-    """Write the body, and each of its figures as SVG and PNG into a folder, which is created even without figures."""
+    """Write the body to a path, and its figures as SVG and PNG to a folder, which is created even without figures."""
     folder.mkdir(parents=True, exist_ok=True)
     styles = figures.styles([*body.mechanisms])
     shown = {
@@ -61,8 +61,8 @@ def build(body: Body, path: Path, folder: Path) -> None:
 def first_screen(body: Body) -> Topics:
     """Return the topics and sentences that the sections contribute, in their order.
 
-    The first section with topics shows all of them, so that no data set lacks its answer. Later topics are shown while
-    there is room.
+    All topics of the first section with topics are shown, so that every data set has its answer. Later topics are shown
+    if they fit.
     """
     sections = [*body.sections, *body.closing, *body.last]
     taken = _HEADER + len(" ".join([body.title, *(section.link for section in sections)]).split())

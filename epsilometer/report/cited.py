@@ -1,11 +1,11 @@
 """Figures of results/ that pages and claims cite.
 
-A reference names a table, a row, a column and, where a cell has several values, one of them:
+A reference has a table, a row, a column and, if a cell has several values, the name of one:
 
     full/losses-on-queries; tem, 5; strongest
     training/attacks-against-noise; reviews-bert-none, rmia; levels: values; 0.03
 
-A row is named by as many of its first cells as distinguish it from all others. The fourth part `Holm, tem` adjusts a
+A row is given by enough of its first cells to distinguish it from all other rows. The fourth part `Holm, tem` adjusts a
 p-value for all p-values of its column in the rows that begin with `tem` (Holm 1979).
 
 In a Markdown page a figure is a link to its table, with a plus for each space; `filled` replaces its text:
@@ -24,15 +24,15 @@ from epsilometer.core.errors import UserError
 from epsilometer.report import archive
 from epsilometer.report.agreement import interval
 
-FOLDERS = (archive.RESULTS, "claims")  # of a project: measured, and printed by papers
+FOLDERS = (archive.RESULTS, "claims")  # folders of a project: measured figures, and figures printed by papers
 _FILE = rf'(?:\.\./)+(?:{"|".join(FOLDERS)})/[^\s"#)]+\.(?:csv|parquet)'
 FIGURE = re.compile(rf"\[([^\]]*)\]\(({_FILE})#((?:[^()\s]|\([^()\s]*\))+)\)")
-REFERENCE = re.compile(r"\{([\w.-]+/[^{};]+;[^{}]*)\}")  # in text of claims
+REFERENCE = re.compile(r"\{([\w.-]+/[^{};]+;[^{}]*)\}")  # in texts of claims
 _TABLES = dict[Path, tuple[list[str], list[list[str]]]]
 
 
 class Figures:
-    """The figures of a project, by reference. root: its folder. Each table is read once."""
+    """The figures of a project, by reference. Each table is read once. root: the project's folder."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -41,7 +41,8 @@ class Figures:
     def value(self, reference: str) -> str:
         """Return the text of a figure.
 
-        Raises UserError naming the reference for a missing table, column or value, and unless exactly one row matches.
+        Raises UserError, naming the reference, for a missing table, column or value, and unless exactly one row
+        matches.
         """
         name, row, column, part = (piece.strip() for piece in f"{reference};;;".split(";")[:4])
         columns, rows = self._table(name, reference)
@@ -71,7 +72,7 @@ class Figures:
 
 
 def filled(text: str, figures: Figures) -> str:
-    """Return the text of a page with the present figures."""
+    """Return the text of a page with its figures updated."""
     return FIGURE.sub(lambda link: f"[{figures.value(reference(link))}]({link[2]}#{link[3]})", text)
 
 
@@ -86,7 +87,8 @@ def _begins(cells: list[str], row: str) -> bool:
 
 
 def _by_holm(cell: str, family: list[str]) -> str:
-    """Return the p-value in a cell, adjusted for those in the cells of a family; cells without a number have none."""
+    """Return the p-value in a cell, adjusted for the p-values in a family of cells; cells without a number are
+    skipped."""
     p_values = [interval(other)[0] for other in family if re.search(r"\d", other)]
     adjusted = dict(zip(p_values, holm(p_values), strict=True))
     return f"{adjusted[interval(cell)[0]]:.2g}"

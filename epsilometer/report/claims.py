@@ -1,7 +1,8 @@
 """Claims of papers, each tested by a rule on the project's own figures: `claims/PAPER.yaml`.
 
-A claim states what the paper says and where, the figure it prints, ours, and a rule; the verdict follows from the rule
-(`report.agreement`). Text may cite figures as `{full/losses-on-queries; tem, 5; strongest}` (`report.cited`).
+A claim has the paper's statement and its place, the figure that the paper prints, this project's figure, and a rule,
+which gives the verdict (`report.agreement`). Text may cite figures as `{full/losses-on-queries; tem, 5; strongest}`
+(`report.cited`).
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from epsilometer.report.cited import REFERENCE, Figures
 
 BY_CONSTRUCTION, BY_CHANCE = "by construction", "by chance"
 VERDICTS = (AGREES, DISAGREES, UNDECIDED, NOT_TESTABLE, BY_CONSTRUCTION)
-HERE = "{rule}"  # in a verdict: the word that the rule gives
-_ERROR, _ERROR_OF_HEADS = 0.01, 0.05  # of 99 % intervals; of the range of three seeds, smaller of more
+HERE = "{rule}"  # placeholder in a verdict for the rule's word
+_ERROR, _ERROR_OF_HEADS = 0.01, 0.05  # error of a 99 % interval; bound on the error of a range of at least three seeds
 _HEADS = "/what-heads-score;"
 _PLACE = re.compile(r"<!-- verdicts -->.*?<!-- end -->", re.DOTALL)
 
@@ -45,11 +46,11 @@ class _Strict(BaseModel):
 class Rule(_Strict):
     """A relation of a cell to another value (`report.agreement`).
 
-    cell: a reference. other: a number, a word or a reference. by: the distance that `NEAR` allows, which may have an
-    interval. of, other_of: numbers of texts behind the shares cell and other. off: how far a cell without an
-    interval may be off by chance; factor: the same as a factor; exact: chance plays no part. times: multiplies other.
-    against: how far on the wrong side the truth lies in the alternative that the paper denies. premise: unless
-    it agrees, the verdict is that the claim is not testable.
+    cell: a reference; other: a number, a word or a reference; by: the distance that `NEAR` allows, which may have an
+    interval; of, other_of: numbers of texts behind the shares `cell` and `other`; off: by how much chance may change a
+    cell without an interval; factor: the same, as a factor; exact: True if chance plays no part; times: multiplies
+    `other`; against: the distance of the truth on the wrong side, in the alternative that the paper denies; premise:
+    a rule that must agree, otherwise the claim is not testable.
     """
 
     cell: str
@@ -66,7 +67,7 @@ class Rule(_Strict):
     premise: Rule | None = None
 
     def verdict(self, figures: Figures) -> str:
-        """Return the verdict. Raises UserError naming the cell if it cannot be compared."""
+        """Return the verdict. Raises UserError, naming the cell, if it cannot be compared."""
         if self.premise is not None and self.premise.verdict(figures) != AGREES:
             return NOT_TESTABLE
         cell = figures.value(self.cell)
@@ -101,8 +102,8 @@ class Rule(_Strict):
 class Claim(_Strict):
     """A claim and its test.
 
-    place: where the paper says it. ours: True if the paper does not claim it. printed, here: the paper's figure, and
-    ours. verdict: a word of `VERDICTS` with a reason, or `{rule}` with one.
+    place: in the paper; ours: True if this project makes the claim, not the paper; printed, here: the paper's figure
+    and this project's; verdict: a word of `VERDICTS`, or `{rule}` for the rule's word, with a reason.
     """
 
     claim: str
@@ -115,7 +116,7 @@ class Claim(_Strict):
 
 
 class Group(_Strict):
-    """Claims of one table. about: paragraphs above it. after: paragraphs below it."""
+    """Claims in one table. about, after: paragraphs above and below the table."""
 
     about: str = ""
     claims: list[Claim]
@@ -131,7 +132,7 @@ class Section(_Strict):
 
 
 class Paper(_Strict):
-    """The claims of a paper. name: short; title: of its page. about: authors, journal and data."""
+    """The claims of a paper. name: a short name; title: of the page; about: authors, journal and data."""
 
     name: str
     title: str
@@ -140,7 +141,7 @@ class Paper(_Strict):
 
 
 class Judged(NamedTuple):
-    """A claim with its verdict. word: one of `VERDICTS`; text: with the reason."""
+    """A claim with its verdict. word: one of `VERDICTS`; text: the word with the reason."""
 
     section: str
     claim: Claim
@@ -149,7 +150,7 @@ class Judged(NamedTuple):
 
 
 def read(path: Path) -> Paper:
-    """Return the claims of a file. Raises UserError naming the file and the entry for an invalid one."""
+    """Return the claims in a file. Raises UserError, naming the file and the entry, for an invalid entry."""
     try:
         return Paper.model_validate(yaml_text.load(path.read_text(encoding="utf-8")))
     except ValidationError as error:
@@ -161,7 +162,7 @@ def read(path: Path) -> Paper:
 
 
 def judged(paper: Paper, figures: Figures) -> list[Judged]:
-    """Return the claims of a paper with their verdicts. Raises UserError naming a claim without a known verdict."""
+    """Return the claims of a paper with their verdicts. Raises UserError for a claim without a known verdict."""
     return [_judged(section, claim, figures) for section, claim in _claims(paper)]
 
 
@@ -186,10 +187,10 @@ def _judged(section: str, claim: Claim, figures: Figures) -> Judged:
 
 
 def tally(claims: list[Judged]) -> tuple[list[str], list[list[str]]]:
-    """Return a table of verdicts by section, and of all.
+    """Return the columns and rows of a table: the number of each verdict by section, and for all sections.
 
-    The column `by chance` bounds the number of disagreements to expect if all of the paper's claims hold: the sum of
-    the rules' error rates.
+    The column `by chance` is the sum of the rules' error rates, an upper bound on the expected number of disagreements
+    if all of the paper's claims hold.
     """
     names = dict.fromkeys(each.section for each in claims)
     rows = [counts(name, [each for each in claims if each.section == name]) for name in names]
@@ -197,7 +198,7 @@ def tally(claims: list[Judged]) -> tuple[list[str], list[list[str]]]:
 
 
 def fill(root: Path) -> list[Path]:
-    """Fill the pages in docs/ of a project, and return those that changed. Raises UserError as `filled`."""
+    """Update the figures in pages under docs/ of a project, and return the pages that changed. Raises as `filled`."""
     changed = []
     for page in sorted((root / "docs").rglob("*.md")):
         text = page.read_text(encoding="utf-8")
@@ -209,7 +210,7 @@ def fill(root: Path) -> list[Path]:
 
 
 def filled(text: str, root: Path) -> str:
-    """Return the text of a page with the present figures (`cited.filled`), and the verdicts on all papers' claims.
+    """Return the text of a page with its figures updated (`cited.filled`), and the verdicts on all papers' claims.
 
     The verdicts are between `<!-- verdicts -->` and `<!-- end -->`.
     """

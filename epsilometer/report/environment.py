@@ -1,4 +1,4 @@
-"""The only Jinja environment. Templates are beside the functions that use them, and every text is escaped."""
+"""The only Jinja environment, which escapes all texts. Templates are in the folders of the functions that use them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from epsilometer.report.section import Section
 
 
 def render(template: Path, context: Mapping[str, Any]) -> Markup:
-    """Render a template of this package; a name that the context lacks is an error."""
+    """Return a rendered template of this package. A name that the context lacks is an error."""
     return Markup(_ENVIRONMENT.get_template(template.relative_to(PACKAGE).as_posix()).render(context))
 
 
 def show(section: Section, styles: Mapping[str, Any] | None = None, controls: Sequence[str] = ()) -> Markup:
-    """Return a section as HTML. styles: those of mechanisms; controls: the mechanisms with a known loss."""
+    """Return a section as HTML. styles: by mechanism; controls: the mechanisms that are controls."""
     shared = {"section": section, "styles": styles or {}, "controls": controls}
     return render(PACKAGE / "report/section.html.j2", shared)
 

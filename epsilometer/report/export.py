@@ -18,10 +18,10 @@ from epsilometer.core.json_text import for_json
 _MARKUP = {".md": "github", ".tex": "latex_booktabs"}
 FORMATS = (".csv", ".json", *_MARKUP)
 ESTIMATED = "estimates"
-SHORT = (  # of the estimates
+SHORT = (  # columns of a short table of estimates
     "dataset", "mechanism", "epsilon", "attack", "success_rate", "loss", "upper", "delta_at_4_low", "overall",
 )  # fmt: skip
-# The other tables of results, and their paths under data/; * is a cell. None holds a text of a data set.
+# The other tables of results, without texts, and their paths under data/; * is a cell.
 TABLES = {
     **{
         name: name
@@ -40,14 +40,14 @@ TABLES = {
     "leaderboard": "leaderboard/*",
     "runs": "trained/*/runs",
 }
-# Ends of names of other tables of the same cell.
+# Endings of names of other tables of a cell.
 _BESIDE = (".curves", ".figures", ".rates", ".roc", ".texts", ".candidates")
 
 
 def read_table(run: Path, name: str) -> pl.DataFrame:
     """Return a table of the audit in a folder: `estimates` (as `read`), or one of `TABLES`, over all cells.
 
-    Raises UserError for other names, and for a table that the audit does not have.
+    Raises UserError for an unknown table, and for a table that the audit does not have.
     """
     if name == ESTIMATED:
         return read(run)
@@ -66,7 +66,7 @@ def _files(run: Path, name: str) -> list[Path]:
 def read(run: Path) -> pl.DataFrame:
     """Return the estimates of the audit in a folder: schema `ESTIMATES`, and the verdicts of `verdicts.with_overall`.
 
-    For an audit without the stages `claims` and `exact` only guesses give verdicts.
+    For an audit without the stages `claims` and `exact`, verdicts are by guesses only.
     """
     estimates = tables.read(run / "data/estimates.parquet", ESTIMATES)
     return with_overall(estimates, overall(estimates, read_claims(run), read_exact(run)))
@@ -85,7 +85,8 @@ def read_exact(run: Path) -> pl.DataFrame:
 
 
 def write(table: pl.DataFrame, path: Path, suffix: str | None = None, columns: Sequence[str] | None = None) -> None:
-    """Write a table as `rendered` does, in the format of this suffix, or of the path's."""
+    """Write a table as `rendered` does, in the format of a suffix, by default the path's. Raises UserError for
+    others."""
     if (suffix or path.suffix) not in FORMATS:
         raise UserError(f"a file to export to must end in {', '.join(FORMATS)}, got {path.name!r}", "EPS-R017")
     tables.write_text(rendered(table, suffix or path.suffix, columns), path)
@@ -94,8 +95,8 @@ def write(table: pl.DataFrame, path: Path, suffix: str | None = None, columns: S
 def rendered(table: pl.DataFrame, suffix: str, columns: Sequence[str] | None = None) -> str:
     """Return a table as CSV, JSON, Markdown or LaTeX (booktabs), by suffix.
 
-    columns: by default all. Numbers have all their digits in CSV and JSON, where infinity is `inf` and "Infinity"; in
-    Markdown and LaTeX they are as in `core.rounding.written`. Missing values are empty. Only JSON has columns of lists.
+    columns: by default all. CSV and JSON have all digits, with infinity as `inf` and "Infinity". Markdown and LaTeX
+    have numbers as `core.rounding.written` writes them. Missing values are empty. Only JSON has columns of lists.
     """
     wanted = table.select(table.columns if columns is None else columns)
     if suffix == ".json":
@@ -106,10 +107,10 @@ def rendered(table: pl.DataFrame, suffix: str, columns: Sequence[str] | None = N
 
 def markup(table: pl.DataFrame, suffix: str = ".md", columns: Sequence[str] | None = None) -> str:
     """Return these columns of a table, by default all, as Markdown (`.md`) or LaTeX (`.tex`)."""
-    from tabulate import tabulate  # from an extra, which CSV and JSON do not need
+    from tabulate import tabulate  # an optional package, which CSV and JSON do not need
 
     shown = presented(table, table.columns if columns is None else columns)
-    pipe = "\\|" if suffix == ".md" else "|"  # tabulate does not escape it, and it would end a cell
+    pipe = "\\|" if suffix == ".md" else "|"  # tabulate does not escape the character, which would end a cell
     rows = [[value.replace("|", pipe) for value in row] for row in shown.iter_rows()]
     right = ["right" if table.schema[name].is_numeric() else "left" for name in shown.columns]
     markup = str(tabulate(rows, shown.columns, _MARKUP[suffix], colalign=right, disable_numparse=True)) + "\n"

@@ -23,8 +23,8 @@ Specification = dict[str, Any]
 
 _VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])  # the version that this altair writes
 
-# Distinct with normal vision and with red-green or blue-yellow colour blindness, and dark enough on white (after Okabe
-# and Ito 2008 and Tol 2021); the shape repeats the distinction, for print without colour.
+# These colours differ also with red-green or blue-yellow colour blindness, and are dark enough on white (after Okabe
+# and Ito 2008 and Tol 2021). Shapes also distinguish mechanisms, for print without colour.
 COLOURS = (
     "#0072b2",
     "#d55e00",
@@ -47,14 +47,15 @@ SHAPES = (
 DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
 
 INK, MUTED, GRID = "#1d2733", "#5b6773", "#e3e7eb"
-CHECKED = False  # if altair checks each part of a panel against its schema, which takes seconds; tests do
+CHECKED = False  # True if altair checks each part of a panel against its schema, which takes seconds, as in tests
 _TOP = ("$schema", "config", "datasets")  # parts of a figure that its panels do not repeat
-_NATS = (0, 0.5, 1, 2, 5, *(step * 10**power for power in range(1, 9) for step in (1, 3)))  # labels of a wide axis
-WIDTH = 1096  # of the page's figures, in pixels
+# Values of the labels on a wide axis.
+_NATS = (0, 0.5, 1, 2, 5, *(step * 10**power for power in range(1, 9) for step in (1, 3)))
+WIDTH = 1096  # width of the page's figures, in pixels
 
 _FONTS = Path(__file__).with_name("fonts")
-# A browser draws with its own fonts. A still picture is laid out and drawn with the font of this package: with fonts of
-# the machine, its bytes would differ from machine to machine.
+# A browser draws with its own fonts. A still picture is drawn with the font of this package, because with the machine's
+# fonts its bytes would differ between machines.
 _STILL_FONT = "Epsilometer Sans, Liberation Sans, Arial, Helvetica, sans-serif"
 CONFIG = {
     "font": "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif",
@@ -78,7 +79,7 @@ CONFIG = {
 
 @dataclass(frozen=True)
 class Style:
-    """The style of a mechanism in all figures: its colour, its marker (an SVG path within -1..1) and its dashes."""
+    """The style of a mechanism in all figures: colour, marker (an SVG path in about -1 to 1) and dashes."""
 
     colour: str
     shape: str
@@ -86,12 +87,12 @@ class Style:
 
 
 def styles(mechanisms: Iterable[str]) -> dict[str, Style]:
-    """Return one fixed style for each mechanism, in the order of their names."""
+    """Return a style for each mechanism, assigned in the order of their names."""
     rounds = len(COLOURS)
     return {
         name: Style(
             COLOURS[i % rounds],
-            SHAPES[(i + i // rounds) % len(SHAPES)],  # two mechanisms of one colour differ in shape
+            SHAPES[(i + i // rounds) % len(SHAPES)],  # so that two mechanisms with one colour differ in shape
             DASHES[i // rounds % len(DASHES)],
         )
         for i, name in enumerate(sorted(set(mechanisms)))
@@ -99,16 +100,16 @@ def styles(mechanisms: Iterable[str]) -> dict[str, Style]:
 
 
 def file_name(kind: str, dataset: str) -> str:
-    """Return the name of a data set's figure of a kind, without characters that file names must not hold."""
+    """Return the name of a data set's figure of a kind, without characters that file names must not contain."""
     return f"{kind}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', dataset)}"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the page, drawn by scripts; a still picture replaces it until then and without scripts.
+    """A figure of the page. A script draws it; a still picture is shown until then, or without scripts.
 
-    name: of its files and of its HTML element; words: for readers who see no picture; saved: the content of the files
-    if it differs from the page's; heading and caption are above it on the page.
+    name: of its files and its HTML element; words: a description for readers who cannot see it; saved: the
+    specification for the files, if it differs from the page's; heading, caption: above the figure on the page.
     """
 
     name: str
@@ -121,7 +122,7 @@ class Figure:
 
     @property
     def json(self) -> str:
-        """The specification for a script element: "</script>" in a text must not end the element."""
+        """The specification as JSON, escaped so that "</script>" in a text does not end the script element."""
         return json.dumps(self.specification, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
 
     @property
@@ -134,7 +135,7 @@ class Figure:
         picture = self.svg if self.saved is None else svg(self.saved)
         write_text(picture, folder / f"{self.name}.svg")
         with whole(folder / f"{self.name}.png") as file:
-            file.write(vl_convert.svg_to_png(picture, scale=2))  # no date, no program in either
+            file.write(vl_convert.svg_to_png(picture, scale=2))  # both files have no date and no name of a program
 
     @cached_property
     def svg(self) -> str:
@@ -143,13 +144,13 @@ class Figure:
 
 
 def legend_labels(controls: Iterable[str]) -> str:
-    """Return the expression of a legend's labels: names, with controls marked."""
+    """Return a Vega expression for a legend's labels, which marks controls."""
     names = json.dumps(sorted(set(controls)), ensure_ascii=False)
     return f"indexof({names}, datum.label) < 0 ? datum.label : datum.label + ' (control)'"
 
 
 def by_name(style: dict[str, Style], names: list[str], controls: Sequence[str] = ()) -> tuple[alt.Color, alt.Shape]:
-    """Colour and shape of these mechanisms, with one legend that marks controls and that areas do not fade."""
+    """Return the encodings of mechanisms by colour and shape, with one legend that marks controls."""
     legend = alt.Legend(
         title=None, symbolOpacity=1, symbolStrokeWidth=0, labelLimit=0, labelExpr=legend_labels(controls)
     )
@@ -171,7 +172,7 @@ def epsilon_axis(epsilons: pl.Series) -> alt.X:
 
 
 def wide_axis(top: float) -> tuple[alt.Axis, alt.Scale]:
-    """Axis and scale for losses of any size, up to `top` nats: linear below about 1 nat, logarithmic above."""
+    """Return axis and scale for losses up to `top` nats: linear below about 1 nat, logarithmic above."""
     return (
         alt.Axis(values=[tick for tick in _NATS if tick <= top], format=",.1~f"),
         alt.Scale(type="symlog", constant=1, domain=[0, top], nice=False),
@@ -179,7 +180,8 @@ def wide_axis(top: float) -> tuple[alt.Axis, alt.Scale]:
 
 
 def ends(values: pl.Series) -> tuple[float, float]:
-    """The smallest and the largest value that is not null; 1 and 1 if all are null, as no mechanism has a budget."""
+    """Return the smallest and the largest value, without nulls; 1 and 1 if all are null (mechanisms without
+    budgets)."""
     ordered = values.drop_nulls().sort()
     if ordered.is_empty():
         return 1.0, 1.0
@@ -187,22 +189,22 @@ def ends(values: pl.Series) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Powers of ten within the range, or 1-2-5 steps if it is narrow; at least one."""
+    """Return the powers of ten in a range, or 1-2-5 steps in a narrow range; at least one value."""
     steps = (1,) if high / low >= 100 else (1, 2, 5)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [s * 10.0**p for p in powers for s in steps if low / 1.25 <= s * 10.0**p <= high * 1.25] or [low]
 
 
 def specify(chart: alt.HConcatChart | alt.VConcatChart | alt.ConcatChart, datasets: dict[str, Any]) -> Specification:
-    """Return a chart with named data, completed by the rows of each name and the common look of figures."""
-    # The rows are added last: altair would copy and check them again for every layer.
+    """Return the specification of a chart with named data, with the rows of each name and the common configuration."""
+    # The rows are added last, because altair would copy and check them again for every layer.
     return {**chart.to_dict(), "datasets": datasets, "config": CONFIG}
 
 
 def joined(panels: Iterable[alt.LayerChart | alt.FacetChart], datasets: dict[str, Any], **around: Any) -> Specification:
-    """Panels side by side, as `specify` returns a chart. around: the properties of a concatenation beside its panels.
+    """Return the specification of panels side by side. around: further properties of the concatenation.
 
-    Altair copies a whole panel each time that it becomes part of something larger, which takes seconds.
+    This does not use altair's concatenation, which copies each panel several times and takes seconds.
     """
     parts = [
         {name: part for name, part in panel.to_dict(validate=CHECKED).items() if name not in _TOP} for panel in panels
@@ -217,7 +219,7 @@ def script() -> str:
 
 
 def svg(specification: Specification) -> str:
-    """Return a still picture of a specification: the same bytes on every machine, whatever fonts it has."""
+    """Return a still picture of a specification, with the same bytes on every machine."""
     _register_fonts()
     still = specification | {"config": specification.get("config", {}) | {"font": _STILL_FONT}}
     return vl_convert.vegalite_to_svg(still, vl_version=_VEGA_LITE)

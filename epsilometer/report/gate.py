@@ -1,4 +1,4 @@
-"""The decision of a gate for people and machines: lines, Markdown, a page, JUnit XML, SARIF, JSON with a schema."""
+"""The decision of a gate as lines, Markdown, an HTML page, JUnit XML, SARIF, and JSON with a schema."""
 
 from __future__ import annotations
 
@@ -52,68 +52,75 @@ from epsilometer.report.judged import (
     source,
 )
 
-_PLAYED = ("loss", "delta_at_4")  # measures of the guesses of one game, by attack
-_COUNTED = (Hits, AtLeast, Confident)  # data for which the least figure that would have been found can be stated
+_PLAYED = ("loss", "delta_at_4")  # measures by the guesses of attacks
+_COUNTED = (Hits, AtLeast, Confident)  # kinds of data for which `Decision.least_loss` can be computed
 _PRECISION = ("masked", "precision", "precision_low", "precision_high")
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 class Row(BaseModel):
-    """An attack, kind of identifier, attacker or other figure against its limit; losses in nats."""
+    """The result of an attack, kind of identifier, attacker or other figure, with its limit; losses are in nats."""
 
     model_config = ConfigDict(extra="forbid")
 
     attack: str
-    measure: str = Field(description="what point, limit and least_found are of")
+    measure: str = Field(description="the measure of point, limit and least_found")
     status: Status
     trials: int = Field(
-        description="of identifiers the texts, with one of the kind each; of an attribute the texts tested on, by law "
-        "the pairs of texts; of linking the people of all sets; of unit and similarity the rewritten texts; of a worst "
-        "pair the fresh trials of one pair, by law the compared pairs of texts; of a claim the trials, by law the "
-        "compared pairs of inputs"
+        description="the number of trials. For identifiers: texts, each with one of the kind; for an attribute: tested "
+        "texts, or by law pairs of texts; for linking: people of all sets; for unit and similarity: rewritten texts; "
+        "for a worst pair: fresh trials of the pair, or by law compared pairs of texts; for a claim: trials, or by "
+        "law compared pairs of inputs"
     )
     successes: int | None = Field(
-        description="right guesses, inferences or links; of delta_at_4 those beyond a threshold of their score; "
-        "identifiers that survived, with --count-partly those that did in part, too; null by law, and of unit and "
-        "similarity, whose texts have a share or a number each"
+        description="the number of right guesses, inferences or links; for delta_at_4: those beyond a threshold of the "
+        "score; for identifiers: those that survived, with --count-partly also in part; null by law, and for unit and "
+        "similarity, where each text has a share or a number"
     )
-    shape: str | None = Field(description="of planted identifiers how and where they were planted; else null")
-    partly: int | None = Field(description="of identifiers those that survived in part alone; else null")
-    misses: int | None = Field(description="of delta_at_4 the wrong guesses beyond that threshold; else null")
+    shape: str | None = Field(description="for planted identifiers: their spelling and place; else null")
+    partly: int | None = Field(description="for identifiers: those that survived only in part; else null")
+    misses: int | None = Field(description="for delta_at_4: the wrong guesses beyond the threshold; else null")
     point: float | Literal["Infinity"] = Field(
-        description="the loss, delta, share or mean at the rates seen; no lower bound; Infinity of a loss without a "
-        "bound; of a claim 1 where it is violated with a p-value of at most 0.05, else 0"
+        description="the loss, delta, share or mean at the observed rates, which is not a lower bound; Infinity for an "
+        "unbounded loss; for a claim: 1 if it is violated with a p-value of at most 0.05, else 0"
     )
-    limit: float | None = Field(description="null where nothing limits the attack, which is then open")
-    at_least: bool = Field(description="whether the limit is the smallest value allowed, as of similarity")
-    source: str = Field(description="where the limit comes from")
-    of_baseline: bool = Field(description="whether the limit is that of a baseline")
+    limit: float | None = Field(description="null if the attack has no limit; its status is then open")
+    at_least: bool = Field(description="whether the limit is the smallest allowed value, as for similarity")
+    source: str = Field(description="the source of the limit")
+    of_baseline: bool = Field(description="whether the limit comes from a baseline")
     least_found: float | None = Field(
-        description="the least loss, delta or share that these trials tell from the limit; null for none, by law, "
-        "and of linking, unit, similarity and a claim, where it depends on how the numbers of trials vary; of "
-        "delta_at_4 if guesses beyond the threshold are wrong in no larger a share of trials than the upper end of "
-        "`misses` at 95 %"
+        description="the smallest loss, delta or share that these trials would have shown to exceed the limit. null if "
+        "there is none, by law, and for linking, unit, similarity and a claim, where it depends on how the numbers of "
+        "trials vary. For delta_at_4 it holds if the share of wrong guesses beyond the threshold is at most the 95 % "
+        "upper bound by `misses`"
     )
     masked: int | None = Field(
-        description="of identifiers the runs of words of the texts that were masked; null of long texts and of all else"
+        description="for identifiers: the number of masked runs of words in the texts; null for long texts and other "
+        "rows"
     )
-    precision: float | None = Field(description="the share of these that touch an identifier; null without any")
+    precision: float | None = Field(
+        description="the share of masked runs that contain a part of an identifier; null without masked runs"
+    )
     precision_low: float | None
     precision_high: float | None
 
 
 class Counts(BaseModel):
-    """Counts of the rewrites that were judged."""
+    """Counts of the tested rewrites."""
 
     model_config = ConfigDict(extra="forbid")
 
     rewrites: int
-    withheld: int = Field(description="answers that a service refused or filtered")
-    truncated: int = Field(description="other answers that a service ended at the limit of their length")
-    empty: int = Field(description="other rewrites without a visible character")
-    missing: int = Field(description="those of the three that a service gave; with any of them nothing passes")
-    reasoning: int = Field(description="rewrites that hold a model's marked reasoning, counted as part of them")
-    apart: int = Field(description="answers with reasoning that the rewrite leaves out")
+    withheld: int = Field(description="number of answers that a service refused or filtered")
+    truncated: int = Field(description="number of other answers that a service truncated")
+    empty: int = Field(description="number of other rewrites without a visible character")
+    missing: int = Field(
+        description="number of withheld, truncated or empty answers of a service; if it is not 0, nothing passes"
+    )
+    reasoning: int = Field(
+        description="number of rewrites that contain a model's marked reasoning, which counts as part of them"
+    )
+    apart: int = Field(description="number of answers with reasoning that is not part of the rewrite")
     constant: bool = Field(description="whether all rewrites of two or more texts are equal")
 
 
@@ -124,29 +131,29 @@ class Result(BaseModel):
 
     version: Literal["epsilometer/gate/7"] = Field(alias="schema", default="epsilometer/gate/7")
     mechanism: str = Field(
-        description="its name or path; of a program the file name, without arguments; of a service the host"
+        description="name or path; for a program: its file name, without arguments; for a service: its host"
     )
     epsilon: float | None
     passed: bool
-    status: Status | None = Field(description="the heaviest of the rows; null where nothing was decided")
+    status: Status | None = Field(description="the most serious status of the rows; null if nothing was decided")
     rewrites: int
     attacks: list[Row]
-    answers: Counts | None = Field(default=None, description="null where nothing was decided")
-    memory: str | None = Field(default=None, description="how repeated texts were answered; null of too few repeats")
+    answers: Counts | None = Field(default=None, description="null if nothing was decided")
+    memory: str | None = Field(default=None, description="how repeated texts were answered; null with too few repeats")
     probabilities_of: Literal["law", "deployment"] | None = Field(
         default=None,
-        description="whether the probabilities of a wrong verdict hold for the mechanism's law or for this deployment "
-        "with the answers that it repeats; null of too few repeats",
+        description="whether the probabilities of a wrong verdict are for the mechanism's law or for this deployment, "
+        "with the answers that it repeats; null with too few repeats",
     )
     query_access: bool | None = Field(
-        default=None, description="whether an adversary with query access guessed; null where nobody guessed"
+        default=None, description="whether an adversary with query access guessed; null without guesses"
     )
-    error: str | None = Field(default=None, description="why nothing was decided; quotes no text")
+    error: str | None = Field(default=None, description="the reason that nothing was decided, without quoting a text")
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A verdict, with the mechanism and settings that it is about."""
+    """A verdict, with its mechanism and settings."""
 
     mechanism: str
     epsilon: float | None
@@ -164,7 +171,7 @@ class Decision:
 
     @property
     def facts(self) -> dict[str, str]:
-        """The judged texts, budget, seed and rewrites, by name."""
+        """The number of texts, budget, seed and number of rewrites, by name."""
         budget = "none" if self.epsilon is None else f"{self.epsilon:g}"
         return {
             "number of texts": f"{self.texts}",
@@ -185,15 +192,16 @@ class Decision:
 
     @property
     def level(self) -> float:
-        """The share of alpha that each limit has."""
+        """The part of alpha for each limit."""
         return self.errors.alpha / max(1, self.limited)
 
     def missed(self, judged: Judged) -> float:
-        """Largest share of wrong confident guesses in an attack's trials for which `least_loss` holds of its tail."""
+        """Return the largest share of wrong confident guesses for which `least_loss` of an attack's tail is valid."""
         return most_missed(judged.misses, judged.trials, errors=self.errors)
 
     def least_loss(self, judged: Judged) -> float:
-        """Return the least loss that these trials tell from the attack's limit; infinite without one."""
+        """Return the smallest figure that these trials would have shown to exceed its limit; infinite if there is
+        none."""
         limit = judged.limit
         if limit is None or limit.at_least or not isinstance(judged.evidence.data, _COUNTED):
             return math.inf
@@ -223,7 +231,8 @@ class Failure:
 
 @dataclass(frozen=True)
 class Files:
-    """The output files of a gate, None for no file of that format; finding: the file at which SARIF shows a finding."""
+    """The output files of a gate, None for a format without a file. finding: the file to which SARIF attaches
+    findings."""
 
     json: Path | None
     markdown: Path | None
@@ -231,10 +240,10 @@ class Files:
     sarif: Path | None
     html: Path | None
     finding: str
-    started: float = field(default_factory=monotonic)  # JUnit XML states the duration since then
+    started: float = field(default_factory=monotonic)  # start of the duration in JUnit XML
 
     def write(self, outcome: Decision | Failure) -> None:
-        """Write it in every format."""
+        """Write an outcome in every format that has a file."""
         forms: list[tuple[Path | None, Callable[[Decision | Failure], str]]] = [
             (self.json, as_json),
             (self.markdown, markdown),
@@ -249,7 +258,7 @@ class Files:
     @contextmanager
     def of(self, mechanism: str, epsilon: float | None) -> Iterator[None]:
         """Write error results first, so that a gate that ends early leaves no results of an earlier run."""
-        self.write(Failure(mechanism, epsilon, "it ended before anything was decided"))
+        self.write(Failure(mechanism, epsilon, "the gate ended before anything was decided"))
         try:
             yield
         except UserError as error:
@@ -258,7 +267,7 @@ class Files:
 
 
 def lines(decision: Decision) -> list[str]:
-    """Return the verdict; a line per kind of limit, the deciding one first; the error probability; the assumptions."""
+    """Return the verdict, a line per kind of limit with the deciding limit first, error probability and assumptions."""
     verdict, first = decision.verdict, decision.verdict.attacks[0]
     deployed = verdict.scope.of == DEPLOYMENT
     within = "a deployment with these answers that keeps its limits" if deployed else "a mechanism within its limits"
@@ -281,23 +290,26 @@ def lines(decision: Decision) -> list[str]:
 
 
 def _headline(status: Status) -> str:
-    """Return PASSED with its basis; else the status."""
+    """Return PASSED with the status, or the status in capitals."""
     return f"PASSED, {status}" if status.passes else status.upper()
 
 
 def beyond_joined(attributes: int) -> str:
-    """Return the sentence on the attackers of joined attributes that the gate does not cover."""
+    """Return a sentence on the attackers of joined attributes that the gate does not cover."""
     return f"an exclusive or of {attributes + 1} attributes is not covered"
 
 
 def _detectable(decision: Decision, first: Judged) -> str:
-    """Return the probability that a pass is wrong; otherwise, and for a tail, the least figure that would be found."""
+    """Return a sentence: the probability that a pass is wrong or, otherwise and for a tail, what would have been
+    found."""
     if first.status.passes and first.measure != "delta_at_4":
-        passing = "a deployment with these answers that" if decision.verdict.scope.of == DEPLOYMENT else "whatever"
+        passing = (
+            "a deployment with these answers that" if decision.verdict.scope.of == DEPLOYMENT else "a mechanism that"
+        )
         missed = "falls below" if first.limit is not None and first.limit.at_least else "exceeds"
         return f"{passing} {missed} the limit passes with probability {decision.errors.beta:g} at most"
     if first.unanswered:
-        return "nothing passes while answers are missing, since a missing answer looks private"
+        return "nothing passes while answers are missing, because a missing answer looks private"
     if first.turned:
         return "this attack is worse than chance, so nothing passed; if its score is a distance, change its sign"
     least = decision.least_loss(first)
@@ -317,14 +329,14 @@ def _detectable(decision: Decision, first: Judged) -> str:
     elif first.measure == "claim" and first.row["least_p_value"] > decision.level:
         said = f"{NOT_TESTABLE}: right guesses in all {first.trials:,} trials would not refute this claim"
     else:
-        said = f"one beyond the limit passes with probability {decision.errors.beta:g} at most"
+        said = f"a mechanism beyond the limit passes with probability {decision.errors.beta:g} at most"
     if first.status is Status.OPEN and isinstance(first.evidence.data, AtLeast):
-        said += "; trials of one case give no upper bound, since another case may be worse"
+        said += "; trials of one case give no upper bound, because another case may be worse"
     if first.status is Status.OPEN and first.measure == "loss" and first.limit is not None:
         needed = fewest_rewrites(first.limit.allowed, decision.candidates, decision.errors)
         limit = f"{allowed_guesses(first.limit.allowed)} of 100 guesses ({allowed_nats(first.limit.allowed)})"
         if needed is not None and needed <= decision.verdict.trials:
-            said += f"; it is so near {limit} that only more rewrites can tell (--budget)"
+            said += f"; the loss is so near {limit} that only more rewrites can decide (--budget)"
         else:
             many = f"more than {MANY:,}" if needed is None else f"at least {_two_digits(needed):,}"
             said += f"; to show fewer than {limit} takes {many} rewrites (--budget)"
@@ -389,7 +401,7 @@ def as_json(outcome: Decision | Failure) -> str:
 
 
 def markdown(outcome: Decision | Failure) -> str:
-    """Return a comment for a pull request."""
+    """Return the outcome as Markdown for a comment on a pull request."""
     if isinstance(outcome, Failure):
         return f"### ERROR: {outcome.name}\n\n{outcome.error}\n"
     head, *rest = lines(outcome)
@@ -411,7 +423,7 @@ def _colour(status: Status) -> str:
 
 
 def html(outcome: Decision | Failure, seconds: float = 0.0) -> str:
-    """Return a page for people.
+    """Return the outcome as an HTML page.
 
     It has the verdict, the facts of the run, a row per limit, and the reasons. seconds: the duration.
     """
@@ -455,9 +467,9 @@ def _share(precision: Precision | None) -> str:
 
 
 def junit(outcome: Decision | Failure, seconds: float = 0.0) -> str:
-    """Return JUnit XML: a test case per attack, with its result in words; open ones are skipped. seconds: the duration.
+    """Return JUnit XML: a test case per attack, with its result in words; open cases are skipped.
 
-    Properties of the suite: the duration, and for a decision the number of texts, budget, seed and rewrites.
+    seconds: the duration, a property of the suite. A decision also has the number of texts, budget, seed and rewrites.
     """
     time = f"{seconds:.3f}"
     if isinstance(outcome, Failure):
@@ -505,13 +517,14 @@ def _duration(seconds: float) -> str:
 
 
 def sarif(outcome: Decision | Failure, file: str) -> str:
-    """Return SARIF 2.1.0; file: the place where a finding is shown, such as the mechanism's file."""
+    """Return SARIF 2.1.0. file: the file to which findings are attached, such as the mechanism's."""
     attacks = [] if isinstance(outcome, Failure) else outcome.verdict.attacks
     findings = [
         {
             "ruleId": f"epsilometer/{attack.attack}",
             "kind": "pass" if attack.status.passes else "fail" if attack.status is Status.BEYOND else "open",
-            "level": "error" if attack.status is Status.BEYOND else "none",  # SARIF allows no other for these kinds
+            # SARIF allows no other level for these kinds.
+            "level": "error" if attack.status is Status.BEYOND else "none",
             "message": {"text": f"{outcome.name}: {attack.status}: {seen(attack)}"},
             "locations": [{"physicalLocation": {"artifactLocation": {"uri": file}}}],
         }
@@ -541,7 +554,7 @@ def _names(verdict: Verdict) -> str:
 
 
 def _by_kind(verdict: Verdict) -> list[list[Judged]]:
-    """Return the judged limits by kind: one group per measure, and one per kind of identifier."""
+    """Return the results in groups: one per measure, and one per kind of identifier."""
     kinds: dict[tuple[str, str], list[Judged]] = {}
     for judged in verdict.attacks:
         name = judged.attack.removesuffix(f", {judged.shape}") if judged.measure == "identifiers" else ""
@@ -550,7 +563,7 @@ def _by_kind(verdict: Verdict) -> list[list[Judged]]:
 
 
 def _kind(kind: Sequence[Judged], status: Status) -> str:
-    """Return one line on a kind: the deciding limit, and others with the same status. status: of the verdict."""
+    """Return a line on a group: its first result, and others with the same failing status. status: of the verdict."""
     first, *others = kind
     alike = [] if first.status.passes else [other for other in others if other.status is first.status]
     return "; ".join(

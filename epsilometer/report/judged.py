@@ -1,7 +1,7 @@
-"""A judged limit in words: the counts, the figure at that rate, and the allowed value.
+"""A gate's result on a limit in words: the counts, the figure at the observed rate, and the allowed value.
 
-Losses are on the scale of the report: right guesses of 100 between two, with the nats in brackets. Each measure has a
-sentence; a question in a user's own file has a neutral one, by the kind of its data.
+Losses are right guesses of 100 between two options, with the nats in brackets, as in the report. Each measure has a
+sentence. A measure of a user's own question has a neutral sentence, by the kind of its data.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from epsilometer.auditing.gate_statistics import Judged
 from epsilometer.core.rounding import DOWN, NEAREST
 from epsilometer.report.wording import CHANCE, guesses, guesses_beside, in_guesses
 
-_UNLIMITED = "nothing limits it, since it was right in every trial of the baseline; give a largest loss (--max-loss)"
+_UNLIMITED = "it has no limit, because it was right in every trial of the baseline; give a largest loss (--max-loss)"
 
 
 def seen(judged: Judged) -> str:
-    """Return a sentence on the result and the limit; for an attack within its limit also why it did not pass."""
+    """Return a sentence on the result and the limit, with the reason if missing answers leave it open."""
     said = _SENTENCES.get(judged.measure, _neutral)(judged)
     return f"{said}; {_allowance(judged)}" + ("; open, since answers are missing" if judged.unanswered else "")
 
 
 def source(judged: Judged) -> str:
-    """Return the source of a limit, and the stated law if it shows the limit kept."""
+    """Return the source of a limit, and a remark if the stated law shows that the limit is kept."""
     if judged.limit is None:
         return _UNLIMITED
     shown = f", kept by its stated law, {_unrefuted(judged)}" if by_law(judged) and judged.status.passes else ""
@@ -32,7 +32,7 @@ def source(judged: Judged) -> str:
 
 
 def by_law(judged: Judged) -> bool:
-    """Return True if the figure follows from the stated law, so that no trials of an attack were counted."""
+    """Return True if the figure is computed from the stated law, without trials of an attack."""
     return judged.evidence.by is By.LAW
 
 
@@ -45,7 +45,7 @@ def right(judged: Judged) -> int | None:
 
 
 def counted(judged: Judged) -> str:
-    """Return the numbers of right trials and of all, for a table; only of all if no trial is right or wrong."""
+    """Return the numbers of right and of all trials, for a table; only of all trials if they are not right or wrong."""
     if (hits := right(judged)) is not None:
         return f"{hits:,} of {judged.trials:,}"
     if by_law(judged):
@@ -61,7 +61,7 @@ def allowed(judged: Judged) -> str:
 
 
 def allowed_guesses(loss: float) -> str:
-    """Return a limit in nats as right guesses of 100, never rounded to chance: `73.1`, `50.02`."""
+    """Return a limit in nats as right guesses of 100, never rounded to 50: `73.1`, `50.02`."""
     return guesses_beside(loss, 0.0, NEAREST)
 
 
@@ -71,7 +71,7 @@ def allowed_nats(loss: float) -> str:
 
 
 def amount(judged: Judged, value: float) -> str:
-    """Return a value of the figure."""
+    """Return a value with the name or scale of its measure: `a share of 0.02`, `71.1 of 100 guesses (0.90 nats)`."""
     named = {"identifiers": "a share", "delta_at_4": "a delta at 4 nats", "similarity": "a mean"}
     if (name := named.get(judged.measure)) is not None:
         return f"{name} of {value:.3g}"
@@ -79,9 +79,9 @@ def amount(judged: Judged, value: float) -> str:
 
 
 def on_scale(judged: Judged) -> str:
-    """Return a loss on the scale of the report and the dossier, for a table; empty for other figures.
+    """Return a loss as right guesses, for a table; empty for other figures.
 
-    `63.7 of 100 guesses (0.56 nats; 50 is chance, 66.8 is allowed)`.
+    Example: `63.7 of 100 guesses (0.56 nats; 50 is chance, 66.8 is allowed)`.
     """
     limit = judged.limit
     if not _in_nats(judged) or limit is None or limit.at_least or math.isnan(judged.point):
@@ -91,7 +91,7 @@ def on_scale(judged: Judged) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number of a table; a dash for one that is not finite."""
+    """Return a number for a table; a dash if it is not finite."""
     return f"{value:.2f}" if math.isfinite(value) else "-"
 
 
@@ -104,14 +104,14 @@ def _in_nats(judged: Judged) -> bool:
 
 
 def _right_of_100(judged: Judged) -> str:
-    """Return the right guesses of 100 between two at the observed rate, never rounded across the limit's."""
+    """Return the right guesses of 100 at the observed rate, never rounded across the limit."""
     if judged.limit is None:
         return f"{guesses(judged.point, NEAREST):g}"
     return guesses_beside(judged.point, judged.limit.allowed, NEAREST)
 
 
 def _nats(loss: float) -> str:
-    """Return the first words in brackets, `0.56 nats; `; empty for an unbounded loss, at which every guess is right."""
+    """Return `0.56 nats; `; empty for an unbounded loss, at which every guess is right."""
     return f"{loss:.2f} nats; " if math.isfinite(loss) else ""
 
 
@@ -122,7 +122,7 @@ def _allowance(judged: Judged) -> str:
     if judged.measure == "claim":
         return f"no violation is allowed ({limit.source})"
     if limit.at_least:
-        return f"at least {limit.allowed:g} is asked for ({limit.source})"
+        return f"at least {limit.allowed:g} is required ({limit.source})"
     if judged.measure == "identifiers":
         return f"a share of at most {limit.allowed:g} is allowed ({limit.source})"
     if _in_nats(judged):
@@ -142,7 +142,7 @@ def _at_rate(judged: Judged) -> str:
 def _loss(judged: Judged) -> str:
     trials = "texts" if judged.measure == "attribute" else "trials"
     turned = (
-        ", less often than by chance: it tells the candidates apart and names the wrong one" if judged.turned else ""
+        ", less often than by chance: it tells the candidates apart and picks the wrong one" if judged.turned else ""
     )
     hits = f"{judged.successes:,} of {judged.trials:,} {trials}"
     return f"{judged.attack} was right in {hits}{_at_rate(judged)}{turned}"

@@ -1,7 +1,7 @@
 """The origin of a page: its date, profile and commit, the run that made it, and DVC's record of its inputs.
 
-These may differ between equal results, so files that DVC tracks do not contain them. They are inserted when the page
-is written.
+These facts may differ between equal results, so files that DVC tracks do not contain them. They are inserted when the
+page is written.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from epsilometer.report.section import Section
 from epsilometer.report.table import Table
 from epsilometer.runtime.batches import halved
 
-RUN = "EPSILOMETER_FLOW_RUN"  # environment: JSON with the name, id and url of a stage's flow run
+RUN = "EPSILOMETER_FLOW_RUN"  # environment variable: JSON with the name, id and url of a stage's flow run
 _NO_COMMIT = "without a git commit"
 
 
 def facts(folder: Path) -> dict[str, str]:
-    """Return the present date, profile and commit of a folder, and the device that its networks were computed on."""
+    """Return the current date, profile and commit of a folder, and the device that its networks were computed on."""
     at = commit(folder)
     edited = ", with uncommitted changes" if at.edited else ""
     return {
@@ -47,7 +47,7 @@ def header(facts: Mapping[str, str]) -> Markup:
 def section(facts: Mapping[str, str], run: Mapping[str, str | None] | None, lock: Path) -> Markup:
     """Return the section with all facts on the origin.
 
-    run: name, id and url of the flow run; by default that of the environment's RUN. lock: the folder's dvc.lock.
+    run: name, id and url of the flow run; by default from the environment variable RUN. lock: the folder's dvc.lock.
     """
     run = run or json.loads(os.environ.get(RUN, "{}"))
     whole = {name: facts[name] for name in ("date", "profile", "commit")}
@@ -74,13 +74,13 @@ def device(folder: Path) -> str:
 
 
 def profile(folder: Path) -> str:
-    """Return the profile of a folder: NAME for runs/NAME; `default` elsewhere."""
+    """Return the profile of a folder: NAME for runs/NAME, otherwise `default`."""
     place = folder.resolve()
     return place.name if place.parent.name == "runs" else "default"
 
 
 def hashes(lock: Path) -> dict[str, str]:
-    """Path and hash, from dvc.lock, of all outputs of stages other than the report."""
+    """Return the hashes in dvc.lock of all outputs of stages other than the report, by path."""
     stages: dict[str, Any] = yaml_text.load(lock.read_text(encoding="utf-8"))["stages"] if lock.is_file() else {}
     outs = [out for name, stage in stages.items() if name != "report" for out in stage.get("outs", [])]
     return {out["path"]: out[out["hash"]] for out in sorted(outs, key=lambda out: out["path"])}

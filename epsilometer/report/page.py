@@ -1,8 +1,8 @@
 """The page that people open; only this module writes it.
 
-The report's stage writes its body, which DVC tracks (`body.build`). Parts that may differ between equal results are
-inserted here: the origin of the page, and the history of audits. The place for such a part is an HTML comment with a
-name and one that ends it; autoescape prevents texts from looking like either.
+The report's stage writes the page's body, which DVC tracks (`body.build`). Parts that may differ between equal results
+are inserted here: the origin of the page, and the history of audits. The place for such a part is between two HTML
+comments, of which the first has a name. Texts cannot contain such comments, because they are escaped.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _ANY = re.compile(r"(<!-- place: [a-z ]+ -->).*?(<!-- end of place -->)", re.DOT
 
 
 def write(folder: Path = Path(), run: Mapping[str, str | None] | None = None) -> None:
-    """Write the page of an audit's folder: its body, its origin as of now, and the history.
+    """Write the page of an audit's folder: its body, its current origin, and the history.
 
-    run: name, id and url of the flow run, instead of the environment's `origin.RUN`.
+    run: name, id and url of the flow run, instead of the environment variable `origin.RUN`.
     """
     text = (folder / BODY).read_text(encoding="utf-8")
     facts = origin.facts(folder)
@@ -40,9 +40,9 @@ def write(folder: Path = Path(), run: Mapping[str, str | None] | None = None) ->
 
 
 def refresh(folder: Path = Path(), run: Mapping[str, str | None] | None = None) -> None:
-    """Bring the page up to date: a page of the same body keeps its origin, and gets the present history.
+    """Update the page. A page with the same body keeps its origin, and gets the current history.
 
-    Without a page and a body, which DVC may have removed from its cache, it does nothing.
+    Does nothing if neither page nor body exists.
     """
     body, page = folder / BODY, folder / PAGE
     text = page.read_text(encoding="utf-8") if page.is_file() else None
@@ -53,7 +53,7 @@ def refresh(folder: Path = Path(), run: Mapping[str, str | None] | None = None) 
 
 
 def _with_history(text: str, folder: Path) -> str:
-    """Return the page with the history inserted; unchanged if it has the same one already, because drawing is slow."""
+    """Return the page with the history inserted. An equal history is not drawn again, because drawing is slow."""
     mark = _mark(folder / history.FILE)
     if f"<!-- place: history -->{mark}" in text:
         return text
@@ -63,7 +63,7 @@ def _with_history(text: str, folder: Path) -> str:
 
 
 def _mark(file: Path) -> Markup:
-    """Return a comment with hashes of a history and of the code that draws it."""
+    """Return an HTML comment with a hash of a history and of the code that draws it."""
     code = (path for kind in ("*.py", "*.j2") for path in Path(__file__).parent.rglob(kind))
     digest = hashlib.blake2b(digest_size=8)
     for path in (*sorted(code), *([file] if file.is_file() else [])):
@@ -72,14 +72,14 @@ def _mark(file: Path) -> Markup:
 
 
 def put(text: str, name: str, content: str) -> str:
-    """Return the page with this content in the place of that name; unchanged without such a place."""
+    """Return the page with a content in the place of a name; unchanged without such a place."""
     start = f"<!-- place: {name} -->"
     before, place, rest = text.partition(start)
     return f"{before}{start}{content}{_END}{rest.partition(_END)[2]}" if place else text
 
 
 def facts() -> dict[str, str]:
-    """Return the date and the commit that the page of the current folder states.
+    """Return the date and the commit in the page of the current folder.
 
     Raises UserError without a page.
     """

@@ -1,7 +1,7 @@
-"""A page as PDF, by fpdf2, which needs no system package. It uses the standard fonts of every PDF reader.
+"""A page as PDF, by fpdf2, which needs no system package.
 
-They have only Latin letters. Other characters, such as in a name of a data set, are written as code points; the HTML
-page shows them.
+It uses the standard fonts of PDF readers, which have only Latin letters. Other characters, such as in a data set's
+name, are written as code points; the HTML page shows them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 _FONT, _MARGIN, _SIZE = "Helvetica", 14, 9.5
 _LINE = 8.5  # height of a line to write on, in millimetres
-_SMALL = 7.2  # letters of evidence and digests
+_SMALL = 7.2  # size of letters of evidence and digests, in points
 _NO_DATE = datetime(1980, 1, 1, tzinfo=UTC)
 _COLOURS = {"bad": (164, 22, 26), "good": (27, 107, 58), "open": (122, 85, 0), "note": (80, 80, 80)}
 _SIGNS = str.maketrans({"≥": ">=", "≤": "<=", "–": "-", "—": "-", "’": "'", "“": '"', "”": '"', "…": "...", "−": "-"})
 
 
 def pdf(title: str, blocks: Iterable[Block]) -> bytes:
-    """Return the page on A4, with a fixed date in the file, so that equal pages have equal bytes."""
+    """Return the page as an A4 PDF. The date in the file is fixed, so that equal pages have equal bytes."""
     from fpdf import FPDF
 
     paper = FPDF(format="A4")
@@ -58,7 +58,7 @@ def _write(paper: FPDF, text: str, *, size: float, style: str = "", kind: str = 
 
 
 def _form(paper: FPDF, form: Form) -> None:
-    """Labels in a column, each with its entry on a line to write on."""
+    """Write labels in a column, each with its entry on a line to write on."""
     paper.set_font(_FONT, "", _SIZE)
     paper.set_text_color(0, 0, 0)
     paper.set_draw_color(120, 120, 120)

@@ -1,7 +1,7 @@
 """The losses of the strongest attack in each audit of the history.
 
 The section is inserted into the finished page, because DVC tracks neither the history nor the page. It needs at least
-two audits that attacked texts, and has a line per budget.
+two audits with attacks on texts.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from epsilometer.report.table import NAMED, Table, records
 from epsilometer.report.wording import budget, loss_interval
 
 _COLUMNS = 3
-_SHOWN = 52  # the latest audits
-_MOVED = 12  # rows of the table: the cells with the largest changes
+_SHOWN = 52  # number of latest audits in the figure
+_MOVED = 12  # number of rows of the table: the cells with the largest changes
 _TOOLTIP = ["date", "commit", "round", "trials", "loss", "point", "upper"]
 _SHADES = ("#0b5394", "#d55e00", "#009e73", "#a05195", "#7a7a26", "#5f5f5f")  # one per budget, the smallest first
 
@@ -35,7 +35,7 @@ def section(past: pl.DataFrame) -> Markup:
     dates = history.audits(best)
     if len(dates) < 2:
         return Markup()
-    from epsilometer.report.figures import Figure  # altair takes a second, and most pages have no history
+    from epsilometer.report.figures import Figure  # loading altair takes a second, and most pages have no history
 
     moved = [row | {"change": row["last"] - row["first"]} for row in history.courses(best.drop("attack"))]
     shown = dates[-_SHOWN:]
@@ -43,8 +43,8 @@ def section(past: pl.DataFrame) -> Markup:
         "history-figure",
         "Loss of every mechanism and data set from audit to audit",
         figure(best.filter(pl.col("date").is_in(shown))),
-        caption=f"Loss in nats, plug-in value, of the latest {len(shown)} audits, a line a budget. Bars: its interval "
-        "at each audit, cut at the ceiling.",
+        caption=f"Plug-in loss in nats in the latest {len(shown)} audits; each line is a budget. Bars: the interval "
+        "at each audit, clipped at the ceiling.",
     )
     columns = NAMED + (
         " | audits: {audits} | first loss: {first:.2f} | last loss: {last:.2f} | change: {change:+.2f} | "
@@ -53,9 +53,8 @@ def section(past: pl.DataFrame) -> Markup:
     largest = records(sorted(moved, key=lambda row: -abs(row["change"]))[:_MOVED], columns)
     commits = best.unique("date", maintain_order=True).select("date", "commit", "round").to_dicts()[-6:]
     said = (
-        f"{len(dates)} audits from {dates[0][:10]} to {dates[-1][:10]}: what the strongest attack measured each time. "
-        "Whether a change is more than chance is not for the eye to say; every re-audit tests it against the accepted "
-        "baseline."
+        f"{len(dates)} audits from {dates[0][:10]} to {dates[-1][:10]}: the loss by the strongest attack in each. "
+        "A change may be chance; every re-audit tests changes since the accepted baseline."
     )
     of_all = f"The largest changes since the first audit, among {len(moved)} mechanisms, data sets and budgets."
     tables = (Table("What moved most", of_all, largest), Table("The latest audits", "Dates are in UTC.", commits))
@@ -69,9 +68,9 @@ def _best(past: pl.DataFrame) -> pl.DataFrame:
 
 
 def figure(best: pl.DataFrame) -> dict[str, Any]:
-    """Loss against the date: a panel per mechanism and data set, a line per budget. best: of one attack.
+    """Return the loss against the date: a panel per mechanism and data set, a line per budget.
 
-    Line and dots: `point`; bars: `loss` to `upper`, clipped at the ceiling.
+    best: the rows of one attack. Line and dots: `point`; bars: `loss` to `upper`, clipped at the ceiling.
     """
     import altair as alt
 
@@ -79,7 +78,7 @@ def figure(best: pl.DataFrame) -> dict[str, Any]:
     from epsilometer.report.rows import within_ceiling
 
     width = (WIDTH - 40) // _COLUMNS - 60
-    top = 1.25 * max(best["ceiling"])  # the title is inside
+    top = 1.25 * max(best["ceiling"])  # leaves room for the title
     datasets: dict[str, list[dict[str, Any]]] = {}
 
     def panel(dataset: str, mechanism: str) -> alt.LayerChart | alt.FacetChart:

@@ -1,4 +1,4 @@
-"""The number of times that each text was recognised, as JSON lines and as a page. Texts are shown only on request."""
+"""The number of times that each text was recognised, as JSON lines or an HTML page. Texts are shown only on request."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from epsilometer.core.errors import UserError
 from epsilometer.report import sheet
 
 SUFFIXES = (".jsonl", ".html")
-_MOST = 1000  # texts on the page
-_LONGEST = 300  # characters of a text on the page
+_MOST = 1000  # maximum number of texts on the page
+_LONGEST = 300  # maximum number of characters of a text on the page
 
 
 def check(path: Path) -> None:
-    """Refuse a file of another format."""
+    """Raise UserError for a file of another format."""
     if path.suffix not in SUFFIXES:
         raise UserError(
-            f"--out writes {' or '.join(SUFFIXES)}, got {path.name}; name a file with one of these endings", "EPS-R019"
+            f"--out writes {' or '.join(SUFFIXES)}, got {path.name}; give a file with one of these endings", "EPS-R019"
         )
 
 
 def of_verdict(verdict: Verdict, texts: Sequence[str], epsilon: float | None) -> pl.DataFrame:
-    """Return a gate's results by text, with the columns of `BY_TEXT`. texts: all, in the order of their numbers."""
+    """Return a gate's results by text (columns `BY_TEXT`). texts: all texts, in the order of their numbers."""
     number = {text: i for i, text in enumerate(texts)}
     counts: dict[tuple[int, str], list[int]] = {}
     for judged in verdict.attacks:
@@ -59,7 +59,7 @@ def lines(by_text: pl.DataFrame, texts: Sequence[str] | None = None) -> str:
 
 
 def html(by_text: pl.DataFrame, name: str, texts: Sequence[str] | None = None) -> str:
-    """Return a page with a row per text, the most recognised first, with how often each attack was right."""
+    """Return a page with a row per text: how often each attack was right; the most recognised text first."""
     columns = by_text.select("epsilon", "attack").unique(maintain_order=True).rows()
     cells = {(row["text"], row["epsilon"], row["attack"]): row for row in by_text.iter_rows(named=True)}
     best = by_text.group_by("text").agg(share=(pl.col("right") / pl.col("trials")).max(), right=pl.col("right").sum())
@@ -73,14 +73,14 @@ def html(by_text: pl.DataFrame, name: str, texts: Sequence[str] | None = None) -
     heads = [attack if not several or epsilon is None else f"{attack}, {epsilon:g}" for epsilon, attack in columns]
     parts: list[sheet.Block] = [
         sheet.Paragraph(
-            "Texts by their number among the distinct texts, from 0, the most recognised first. A cell says in how many"
-            " of its trials a text was named, inferred or linked rightly, or its identifier stood in the rewrite. One "
-            "text's trials are few: that it was named in 3 of 3 proves nothing of it."
+            "Texts are numbered from 0 among the distinct texts; the most recognised is first. A cell has the number of"
+            " a text's trials in which the attack was right, or in which its identifier was in the rewrite. A text has "
+            "few trials, so 3 right guesses of 3 prove nothing about it."
         ),
         sheet.Paragraph(
-            "This page shows texts: it is as private as they are."
+            "This page contains texts, so it is as private as they are."
             if texts is not None
-            else "No text is shown here (--show-texts would).",
+            else "This page shows no text (--show-texts adds them).",
             "note",
         ),
         sheet.Grid(["text", *heads, *([] if texts is None else ["content"])], rows),

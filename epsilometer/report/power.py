@@ -1,12 +1,12 @@
 """The probability that a rule would say *disagrees* if a claim were false.
 
-The result decides a claim, for or against it, if this probability is at least `LEAST` under an alternative that the
-paper denies: the truth lies a stated distance on the wrong side of the claim. If a paper prints two figures, the
-distance is that between them; the alternative then reverses their order.
+A result decides a claim, for or against it, only if this probability is at least `LEAST` under an alternative that the
+paper denies: the truth is on the wrong side of the claim, at a stated distance. If a paper prints two figures, this is
+the distance between them, so the alternative reverses their order.
 
-Figures are modelled as normal, with the deviations of their 99 % intervals, and shares of n texts as binomial. An
-interval that begins at 0 is as wide to either side as it is long. The intervals of losses widen with the loss, so two
-losses are compared with the narrower of their intervals: under the alternative the larger loss is the smaller one.
+Figures are modelled as normal, with the standard deviations of their 99 % intervals, and shares of n texts as binomial.
+For an interval that begins at 0, its length is the half-width. Intervals of losses widen with the loss, so two losses
+are compared with the narrower of their intervals, because under the alternative the larger loss is the smaller.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 LEAST = 0.8
-_DEVIATIONS = 2.5758  # of a 99 % interval, to either side
+_DEVIATIONS = 2.5758  # standard deviations in the half-width of a 99 % interval
 
 Ends = tuple[float, float]
 
 
 def power(ends: Ends, rule: str, other: Ends, against: float, *, losses: bool = False) -> float:
-    """Return the probability of *disagrees* where the truth lies `against` on the wrong side of the other.
+    """Return the probability of *disagrees* if the truth is `against` on the wrong side of the other figure.
 
-    ends: of the cell's interval; other: of what it is compared with, for NEAR with the tolerance; losses: True if both
-    are losses.
+    ends: of the cell's interval; other: ends of the other figure's interval, for NEAR with the tolerance; losses: True
+    if both are losses.
     """
     wide, wide_other = _half(ends), 0.0 if rule == "NEAR" else _half(other)
     if losses and other[0] != other[1]:
@@ -40,10 +40,10 @@ def power(ends: Ends, rule: str, other: Ends, against: float, *, losses: bool = 
 
 
 def power_of_share(of: int, disagrees: Callable[[int], bool], truths: tuple[float, ...]) -> float:
-    """Return the probability of *disagrees* for a share of n texts, under the alternative where it is larger.
+    """Return the probability of *disagrees* for a share of n texts, under the alternative with the largest probability.
 
-    disagrees: for each count of the n texts, whether it disagrees; truths: the shares under the alternatives, clipped
-    to 0 to 1.
+    of: n; disagrees: returns True if a count of the n texts disagrees; truths: the shares under the alternatives, which
+    are clipped to 0 to 1.
     """
     against = [hits for hits in range(of + 1) if disagrees(hits)]
     return max(float(binom.pmf(against, of, min(max(truth, 0.0), 1.0)).sum()) for truth in truths)

@@ -1,4 +1,4 @@
-"""The results in a project's folder, as sections of a report read them: parameters, and each file once."""
+"""The results in a project's folder, for the sections of a report. Each file is read once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ P = TypeVar("P", bound=ProjectParams)
 
 @dataclass(frozen=True)
 class Results(Generic[P]):
-    """The results in the current folder. held: the files already read, by path; studies share them."""
+    """The results in the current folder. held: the content of files already read, by path, which studies share."""
 
     params: P
     held: dict[str, Any] = field(default_factory=dict)
@@ -39,12 +39,13 @@ class Results(Generic[P]):
         return str(path) in self.held or Path(path).is_file()
 
     def tables(self, paths: Iterable[Path | str], schema: Schema) -> pl.DataFrame:
-        """Return the tables in these files in one; without rows for no files."""
+        """Return the tables in these files as one table; without rows if there are no files."""
         return pl.concat([pl.DataFrame(schema=dict(schema)), *(self.table(path, schema) for path in paths)])
 
     @property
     def estimates(self) -> pl.DataFrame:
-        """Schema `ESTIMATES`, sorted, without rows if no cell is audited; `point` and `upper` may be infinite."""
+        """The sorted estimates (schema `ESTIMATES`); without rows if no cell is audited. `point`, `upper` may be
+        infinite."""
         if not getattr(self.params, "cells", None):
             return pl.DataFrame(schema=dict(ESTIMATES))
         return self.table("data/estimates.parquet", ESTIMATES).sort("dataset", "attack", "mechanism", "epsilon")
@@ -56,26 +57,26 @@ class Results(Generic[P]):
         return self.held[str(path)]
 
     def audited(self, dataset: str) -> pl.DataFrame:
-        """Return the prepared texts of the audited split, in the order in which candidates number them."""
+        """Return the prepared texts of the audited split, in the order of the candidates' numbers."""
         return paths.audited(self.params, dataset, self.table)
 
     @property
     def public(self) -> list[str]:
-        """The data sets whose texts may be shown."""
+        """The names of data sets whose texts may be shown."""
         return [name for name, dataset in self.params.datasets.items() if dataset.public]
 
     @property
     def examples(self) -> list[str]:
-        """The data sets whose examples may be shown: all of a public one, and those that pass `screening.harmless`."""
+        """The names of data sets whose examples may be shown: public, or screened (by `screening.harmless`)."""
         return [name for name, dataset in self.params.datasets.items() if dataset.public or dataset.screened]
 
     def texts(self, dataset: str) -> list[str]:
-        """Return the texts that candidates number; raises UserError unless examples of the data set may be shown."""
+        """Return the audited texts; raises UserError unless examples of the data set may be shown."""
         self._check_shown(dataset, self.examples)
         return self.audited(dataset)["text"].to_list()
 
     def shown(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Return a table with texts, unchanged; raises UserError unless all its data sets are public."""
+        """Return a table with texts unchanged; raises UserError unless all its data sets are public."""
         for dataset in table["dataset"].unique().sort():
             self._check_shown(dataset, self.public)
         return table

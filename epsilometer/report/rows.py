@@ -1,4 +1,4 @@
-"""Rows that several sections take from the audit's tables. Losses are in nats."""
+"""Rows from the audit's tables that several sections use. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from epsilometer.report.wording import unbounded
 
 CELL = ["dataset", "mechanism", "epsilon"]
 OPTIMAL = "likelihood"  # the optimal attack; it needs the mechanism's law
-REACH = 10_000_000  # most trials that anybody runs
-TAIL_ALLOWED = 0.01  # largest delta at 4 nats of ranked mechanisms: publishing some texts wins at equal average loss
+REACH = 10_000_000  # maximum number of trials that anybody would run
+# Largest delta at 4 nats of a ranked mechanism; otherwise publishing some texts would win at equal average loss.
+TAIL_ALLOWED = 0.01
 
 
 def strongest(estimates: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per data set, mechanism and epsilon: the strongest attack on what is released, and its numbers.
+    """Return a row per data set, mechanism and epsilon: the strongest attack on the released views, and its numbers.
 
     optimal: False if the optimal adversary attacked other mechanisms but not this one.
     """
@@ -41,32 +42,30 @@ def strongest(estimates: pl.DataFrame) -> pl.DataFrame:
 def by_equal_length(exact: pl.DataFrame) -> pl.DataFrame:
     """Return a row per cell of the exact losses: over pairs of equal length, or over all pairs without such pairs.
 
-    These figures compare mechanisms: if the output shows the length of a text, texts of different lengths are told
-    apart with certainty, whatever else a mechanism does.
+    These figures compare mechanisms. If an output reveals the length of a text, texts of different lengths are always
+    told apart, so pairs of any length would not compare anything else.
     """
     first = exact.sort(*CELL, pl.col("pairs") != EQUAL)
     return first.unique(CELL, keep="first", maintain_order=True)
 
 
 def exactly(row: Mapping[str, Any]) -> str:
-    """Return the average of a row of `EXACT`.
+    """Return the average of a row of `EXACT`: `11.68 ± 0.02`, `at least 8.20`.
 
-    `11.68 ± 0.02`, `at least 8.20`; an error too small for two decimals is omitted.
+    An error too small for two decimals is omitted.
     """
     if row["method"].startswith(AT_LEAST):
         return f"at least {unbounded(row['average_low'], DOWN)}"
     shown = unbounded(row["average"])
     if math.isinf(row["average"]) or row["error"] < 0.005:
         return shown
-    away = abs(row["average"] - rounded(row["average"], 2, NEAREST))  # the interval shown contains the whole interval
+    # So that the rounded interval contains the whole interval.
+    away = abs(row["average"] - rounded(row["average"], 2, NEAREST))
     return f"{shown} ± {rounded(row['error'] + away, 2, UP):,.2f}"
 
 
 def followed(exact: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
-    """Return the exact losses without those of cells whose rewrites depart from the law.
-
-    They do not describe the code.
-    """
+    """Return the exact losses without cells whose rewrites depart from the law, because there they are wrong."""
     departed = estimates.filter("departs").select(CELL).unique()
     return exact.join(departed, on=CELL, how="anti", nulls_equal=True, maintain_order="left")
 
@@ -74,9 +73,9 @@ def followed(exact: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
 def tails(estimates: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
     """Return a row per data set, mechanism and epsilon: the bounds on delta at 4 nats, `tail_low` and `tail`.
 
-    With the law of the released view both are exact, over all pairs of the texts by which mechanisms are compared. The
-    law of latents gives `tail` alone, since it bounds the text's. Without a law, or if rewrites depart from it, attacks
-    give `tail_low` alone, over all trials. Null if unknown or not testable.
+    With the law of the released view, both are exact, over the pairs that compare mechanisms (`by_equal_length`). The
+    law of latents gives only `tail`, an upper bound for the text. Without a law, or if rewrites depart from it, attacks
+    give only `tail_low`, over all trials. Null if unknown or not testable.
     """
     law = by_equal_length(followed(exact, estimates)).select(
         *CELL, "released", low="all_delta_at_4_low", tail="all_delta_at_4"
@@ -87,11 +86,11 @@ def tails(estimates: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
 
 
 def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl.DataFrame:
-    """Return the rows of `strongest` with the losses that compare mechanisms; exact: True if that is the exact average.
+    """Return the rows of `strongest` with the losses that compare mechanisms. exact: True for an exact average.
 
     If exact losses of a data set are known over pairs of equal length, all losses are over such pairs. With a law of
-    the released view, `point` is the exact average over the pairs compared, and `loss` and `upper` are the bounds over
-    all pairs, which decisions use. Otherwise all three come from the trials whose candidates have equal numbers of
+    the released view, `point` is the exact average over the compared pairs, and `loss` and `upper` are the bounds over
+    all pairs, which decisions use. Otherwise all three are from the trials whose candidates have equal numbers of
     words. A law that the rewrites depart from is ignored. The rows also have `tail_low` and `tail` (`tails`). alpha: of
     the audit.
     """
@@ -130,9 +129,9 @@ def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl
 def unbeaten(
     point: Mapping[str, Any], others: Iterable[Mapping[str, Any]], of: Sequence[str], worth: str, loss: str
 ) -> bool:
-    """Return True for points on the Pareto front: no other is at least as good in worth and loss, and better in one.
+    """Return True if a point is on the Pareto front: no other is at least as good in worth and loss, and better in one.
 
-    of: the columns in which compared points agree; worth, loss: the columns with these values.
+    of: points are compared only if they agree in these columns; worth, loss: the columns with these values.
     """
     return not any(
         all(other[name] == point[name] for name in of)
@@ -144,15 +143,12 @@ def unbeaten(
 
 
 def within_ceiling(estimates: pl.DataFrame) -> pl.DataFrame:
-    """Return the estimates with loss, point and upper clipped at the ceiling.
-
-    Trials cannot show a loss above it.
-    """
+    """Return the estimates with loss, point and upper clipped at the ceiling, above which trials prove no loss."""
     return estimates.with_columns(pl.min_horizontal(c, "ceiling").alias(c) for c in ("loss", "point", "upper"))
 
 
 def unread(outputs: pl.DataFrame) -> dict[tuple[str, str], list[str]]:
-    """Return for each data set and mechanism that hardly reads its texts: `80.0% of the words unknown`."""
+    """Return a description for each data set and mechanism that hardly reads it: `80.0% of the words unknown`."""
     cells = outputs.sort("mechanism", "dataset").unique(["dataset", "mechanism"], keep="first", maintain_order=True)
     shares = {
         (row["dataset"], row["mechanism"]): much(row["unknown_words"], row["cut_texts"]) for row in cells.to_dicts()
@@ -161,7 +157,7 @@ def unread(outputs: pl.DataFrame) -> dict[tuple[str, str], list[str]]:
 
 
 def hardly_read(outputs: pl.DataFrame) -> dict[str, list[str]]:
-    """Return the same for each mechanism, over the data sets: `queries: 80.0% of the words unknown`."""
+    """Return the descriptions of `unread` by mechanism: `queries: 80.0% of the words unknown`."""
     shares: dict[str, list[str]] = {}
     for (dataset, mechanism), parts in unread(outputs).items():
         shares.setdefault(mechanism, []).extend(f"{dataset}: {what}" for what in parts)

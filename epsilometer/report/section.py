@@ -1,4 +1,4 @@
-"""A section of a run's report, for the page and the Markdown file."""
+"""A section of a run's report, for the page and the folder of results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from epsilometer.report.bars import Bars
 from epsilometer.report.table import Table
 
-if TYPE_CHECKING:  # drawing takes a second to import, and not every section has a figure
+if TYPE_CHECKING:  # importing figures takes a second, and not every section has one
     from epsilometer.report.figures import Figure
 
 
@@ -20,13 +20,13 @@ class Section:
     id: of its HTML element.
     link: its name in the page's table of contents.
     heading: its title.
-    words: paragraphs; text in backticks is code, between two pairs of asterisks strong.
-    blocks: bars, tables and figures in their order.
-    first_screen: topics with a sentence each, shown at the top of the page as far as there is room; sentences of one
-        topic follow each other.
-    alarm: if the first screen must look like an alarm.
-    legend: if the mechanisms are listed above the blocks, to be highlighted in all figures.
-    folded: if the page shows only its title until a reader opens it: evidence.
+    words: paragraphs; text in backticks is code, text between double asterisks is strong.
+    blocks: bars, tables and figures, in their order.
+    first_screen: pairs of a topic and a sentence for the top of the page, if there is room; sentences of a topic are
+        adjacent.
+    alarm: True if the first screen must look like an alarm.
+    legend: True if the mechanisms are listed above the blocks, to highlight them in all figures.
+    folded: True if the page shows only its title until a reader opens it.
     """
 
     id: str
@@ -41,10 +41,10 @@ class Section:
 
     @property
     def tables(self) -> list[Table]:
-        """Its tables, in their order."""
+        """The tables among the blocks, in their order."""
         return [block for block in self.blocks if isinstance(block, Table)]
 
     @property
     def figures(self) -> list[Figure]:
-        """The figures; each is also saved as files."""
+        """The figures among the blocks; each is also saved as files."""
         return [block for block in self.blocks if block.kind == "figure"]  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Settings and data sets of a run."""
+"""The section on the settings and data sets of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from epsilometer.report.table import Table
 
 
 def section(params: ProjectParams, own: Mapping[str, str], datasets: Sequence[Mapping[str, Any]] = ()) -> Section:
-    """Return the settings behind the results. own: settings of a study; datasets: the study's rows on its data sets."""
+    """Return the section. own: settings of a study, by name; datasets: the study's rows on its data sets."""
     audit = params.audit
     settings = {**own, "alpha": f"{audit.alpha:g}", "seed": f"{audit.seed}", "round": f"{audit.round}"}
     sources = [

@@ -1,6 +1,6 @@
-"""A self-contained page: headings, sentences and tables in one file without scripts, which prints on paper.
+"""A self-contained HTML page of headings, sentences and tables, without scripts, which can be printed.
 
-It escapes its contents itself; templates of the report need packages that a gate does not.
+It does not use the report's templates, because these need packages that a gate does not.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """kind: lead, note, good, bad or open; plain if empty."""
+    """A paragraph. kind: lead, note, good, bad or open; plain if empty."""
 
     text: str
     kind: str = ""
@@ -57,9 +57,10 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table. kinds: of the first cell of each row, as for a paragraph. widths: relative, of the columns on paper.
+    """A table.
 
-    small: in small letters, as for evidence and digests.
+    kinds: of the first cell of each row, as for a paragraph; widths: relative widths of the columns on paper; small:
+    True for small letters, as for evidence and digests.
     """
 
     heads: Sequence[str]
@@ -71,7 +72,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Form:
-    """Labels, each with its entry, or with a line to fill in by hand where the entry is empty."""
+    """Labels, each with its entry or, if the entry is empty, a line to fill in by hand."""
 
     rows: Sequence[tuple[str, str]]
 
@@ -95,7 +96,7 @@ def page(title: str, blocks: Iterable[Block]) -> str:
 
 
 def written(value: object) -> str:
-    """Return a cell as text."""
+    """Return the text of a cell."""
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 

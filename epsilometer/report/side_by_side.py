@@ -1,8 +1,8 @@
-"""Two audits side by side: the changes of losses, and tests whether these exceed chance. Losses are in nats.
+"""A comparison of two audits: the changes of losses, and tests if these exceed chance. Losses are in nats.
 
-A loss counts as moved if a test of hits shows it (`reaudit.drift`): McNemar's exact test if both audits have the same
-trials, else Fisher's exact test of two samples, corrected for the number of rows (Holm 1979). If two audits do not
-differ, some row has moved with probability at most `LEVEL`.
+A loss has moved if a test of hits shows it (`reaudit.drift`): McNemar's exact test if both audits have the same trials,
+else Fisher's exact test of two samples, corrected for the number of rows (Holm 1979). If two audits do not differ, the
+probability that any row is said to have moved is at most `LEVEL`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import polars as pl
 
 from epsilometer.reaudit.drift import Measured, Row, judge
 
-LEVEL = 0.01  # over all rows together
-ROW = list(Row._fields)  # identifies an estimate
+LEVEL = 0.01  # error probability over all rows together
+ROW = list(Row._fields)  # columns that identify an estimate
 EXACT_ROW = ["dataset", "mechanism", "epsilon", "pairs"]
 _ENDS = ["average_low", "average_high"]
 _EXACT = ["compared", "average", *_ENDS, "worst", "relative_epsilon", "delta_at_claim", "delta_at_4", "verdict"]
@@ -28,7 +28,8 @@ _MOVED = {"dataset": pl.String, "mechanism": pl.String, "epsilon": pl.Float64, "
 def moved(before: Mapping[Row, Measured], now: Mapping[Row, Measured]) -> pl.DataFrame:
     """Return the rows that two audits share: `ROW`, p_value (corrected) and moved (a verdict of `drift`).
 
-    Without rows of different numbers of candidates. p_value is null if too few trials could have shown a change.
+    Rows with different numbers of candidates are left out. p_value is null if there are too few trials to show a
+    change.
     """
     alike = {row for row in before.keys() & now.keys() if _candidates(before[row]) == _candidates(now[row])}
     drifts = judge({row: before[row] for row in alike}, {row: now[row] for row in alike}, LEVEL)
@@ -39,9 +40,9 @@ def moved(before: Mapping[Row, Measured], now: Mapping[Row, Measured]) -> pl.Dat
 def compare(first: pl.DataFrame, other: pl.DataFrame, tested: pl.DataFrame) -> pl.DataFrame:
     """Return two audits side by side, a row per estimate of either; null for values that one of them lacks.
 
-    Columns of the first end in `_1`, of the second in `_2`. tested: as `moved` returns it; its columns are added, and
-    rows are in the order of its p-values. change: the second plug-in value minus the first (null if either is infinite
-    or absent).
+    Columns of the first end in `_1`, of the second in `_2`. tested: from `moved`; its columns are added, and rows are
+    sorted by p-value. The column `change` is the second plug-in value minus the first (null if either is infinite or
+    missing).
     """
     both = _side_by_side(first, other, ROW, _COMPARED)
     change = pl.col("point_2") - pl.col("point_1")
@@ -50,9 +51,10 @@ def compare(first: pl.DataFrame, other: pl.DataFrame, tested: pl.DataFrame) -> p
 
 
 def compare_exact(first: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
-    """Return the exact losses of two audits side by side, as `compare` does; they have a numerical error, no interval.
+    """Return the exact losses of two audits side by side, as `compare` does, without a test.
 
-    change: the second average minus the first; apart: True if they differ by more than their errors.
+    Column `change`: the second average minus the first; `apart`: True if they differ by more than their numerical
+    errors.
     """
     both = _side_by_side(first, other, EXACT_ROW, _EXACT)
     change = pl.col("average_2") - pl.col("average_1")

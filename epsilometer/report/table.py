@@ -1,10 +1,10 @@
-"""A table of a section: defined once, shown on the page of a run, and written as data to results/.
+"""A table of a section, for the page of a run and as data for results/.
 
-One line defines its columns, with a heading and a format each:
+One line defines its columns, each with a heading and a format:
 
     "mechanism: {mechanism} | epsilon: {epsilon:budget} | right: {right:,} of {guesses:,}"
 
-A format is one of Python's or of `FORMATS`; a cell with a missing value is a dash.
+A format is from Python or `FORMATS`; a cell with a missing value is a dash.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
 NONE = "–"
 NAMED = "data set: {dataset} | mechanism: {mechanism} | epsilon: {epsilon:budget}"
 _NUMBER = re.compile(r"[≤≥<~+−-]? ?[\d∞–]|above \d|exact: |at (least|most) \d|not testable$|ceiling$|every time$|$")
-_WIDE = 28  # letters from which on a cell counts as words, which wrap
-_ASIDE = 40  # most letters of a number and its remark
+_WIDE = 28  # a cell with more letters counts as words, which wrap
+_ASIDE = 40  # maximum number of letters of a number with its remark
 _LESS = re.compile(r" (\(|± |to |of )")  # the beginning of a number's remark
 
 
@@ -46,11 +46,14 @@ _LESS = re.compile(r" (\(|± |to |of )")  # the beginning of a number's remark
 class Table:
     """A heading, a caption of one or two sentences, and rows.
 
-    rows: records with the text of a cell under the heading of its column (`records`); missing cells are empty. A column
-    `mechanism` shows the mechanism's style, and a row with a violated claim is highlighted. folded: until a reader
-    opens it. page_only: not in results/; off_page: only in results/. texts: it holds texts of public data sets, which
-    are wide, and is not in results/; a part with markup is `Markup`. picture: the name of a figure of its section that
-    is written beside it. stacked: on a phone a row's cells are below its first, so that all are visible.
+    rows: the text of each cell by the heading of its column (`records`), or `Markup`; missing cells are empty. A column
+    `mechanism` shows the mechanism's style, and a row with a violated claim is highlighted.
+    folded: True if only the heading is shown until a reader opens it.
+    page_only: True if the table is not in results/; off_page: True if it is only in results/.
+    texts: True if it contains texts of public data sets, which are wide and are not written to results/.
+    stacked: True if, on a phone, a row's other cells are below its first cell, so that all are visible.
+    picture: the name of a figure of the section that is written to the same folder.
+    anchors: an id for each row.
     """
 
     heading: str
@@ -67,12 +70,12 @@ class Table:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of all rows."""
+        """The columns of all rows, in the order of their first appearance."""
         return [*dict.fromkeys(name for row in self.rows for name in row)]
 
     @property
     def in_results(self) -> bool:
-        """Return True if results/ has it; tables without rows are left out, and so are texts of a data set."""
+        """True if the table is in results/, which has no tables without rows and no texts of a data set."""
         return bool(self.rows) and not (self.page_only or self.texts)
 
     def grid(self) -> Grid:
@@ -96,13 +99,13 @@ class Table:
 
 
 def records(rows: pl.DataFrame | Iterable[Mapping[str, Any]], columns: str) -> list[dict[str, str]]:
-    """Return a record per row, by the headings and formats of these columns."""
+    """Return a record per row, with the headings and formats of these columns."""
     every = rows.iter_rows(named=True) if isinstance(rows, pl.DataFrame) else rows
     return [record(row, columns) for row in every]
 
 
 def record(row: Mapping[str, Any], columns: str) -> dict[str, str]:
-    """Return the text of these columns of a row, by heading."""
+    """Return the text of each of these columns in a row, by heading."""
     cells = {}
     for column in columns.split(" | "):
         heading, _, before = column[: column.index("{")].rpartition(": ")
@@ -127,13 +130,13 @@ def _text(name: str, value: Any) -> str:
 
 
 def _head(name: str) -> str:
-    """Return a column's name as the page writes it: `Nominal ε`, `δ at 4 nats`."""
+    """Return a column's name on the page: `Nominal ε`, `δ at 4 nats`."""
     name = name.replace("_", " ").replace("delta", "δ").replace(" epsilon", " ε")
     return "Nominal ε" if name == "epsilon" else name if name.startswith("δ") else name[:1].upper() + name[1:]
 
 
 def _class(shown: Sequence[str]) -> str:
-    """`number` for a column of numbers, `words` for one of words that wrap."""
+    """Return the style of a column: `number` for numbers, `words` for words that wrap, else empty."""
     most = max(map(len, shown), default=0)
     if all(map(_NUMBER.match, shown)) and most <= _ASIDE:
         return "number"
@@ -141,7 +144,7 @@ def _class(shown: Sequence[str]) -> str:
 
 
 def _cell(text: str, style: str) -> Markup:
-    """Return the cell, with a number's remark muted; a violated claim also has a mark besides its colour."""
+    """Return the cell as HTML, with a number's remark muted. A violated claim has a mark in addition to its colour."""
     if isinstance(text, Markup):
         return text
     if text == VIOLATED:
@@ -153,14 +156,14 @@ def _cell(text: str, style: str) -> Markup:
 
 
 def anchor(dataset: str, mechanism: str, epsilon: float | None) -> str:
-    """Return the id of the row of a cell's evidence, without characters that an id must not hold."""
+    """Return the id of the row of a cell's evidence, without characters that an id must not contain."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", f"evidence-{dataset}-{mechanism}-{wording.budget(epsilon)}")
 
 
 def by_budget(table: pl.DataFrame, cell: Callable[[pl.DataFrame], str]) -> Iterator[Table]:
     """Yield a table per data set: a row per mechanism, in the order of the rows, and a column per budget.
 
-    cell: its text, or the text with markup.
+    cell: returns the text of a table cell, or its markup, from the rows of a budget.
     """
     for (dataset,), rows in table.group_by("dataset", maintain_order=True):
         shown = []

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 
 from epsilometer.report.table import Table
 
-_SINGLE = "rewrite"  # the stage with a row for each entry: the time of a mechanism
+_SINGLE = "rewrite"  # the stage with a row for each entry, because its time is a mechanism's
 
 
 def total(seconds: Mapping[str, float]) -> str:
-    """Return a sentence on all stages; seconds: by stage, of those that ran here."""
+    """Return a sentence on the time of all stages. seconds: by stage that ran here."""
     if not seconds:
         return "No stage ran in this folder, so the processor time is unknown."
     return f"{len(seconds)} stages ran here, in {sum(seconds.values()) / 60:,.0f} minutes of processor time."
 
 
 def table(seconds: Mapping[str, float]) -> Table:
-    """Return a row per stage, the longest first; for `rewrite` a row per entry."""
+    """Return a row per stage, the longest first, and for `rewrite` a row per entry."""
     of_stage = defaultdict[str, list[float]](list)
     for stage, time in seconds.items():
         name, _, entry = stage.partition("@")
@@ -27,4 +27,4 @@ def table(seconds: Mapping[str, float]) -> Table:
         {"stage": stage, "runs": f"{len(times):,}", "processor, s": f"{sum(times):,.0f}"}
         for stage, times in sorted(of_stage.items(), key=lambda item: -sum(item[1]))
     ]
-    return Table("What the stages took", "Each process from its start, imports included.", rows)
+    return Table("What the stages took", "Processor time of each process, imports included.", rows)

@@ -23,12 +23,13 @@ _TABLE = "epsilometer/estimates"
 def track(audit: pl.DataFrame | str | Path) -> None:
     """Log an audit to the active run of MLflow, of Weights & Biases, or of both.
 
-    audit: the result of `epsilometer.audit`, or the folder of a project's audit. Each row becomes the metrics loss and
-    upper, in nats (infinite ones are left out), and delta_at_4_low if testable, under dataset/mechanism/epsilon/attack
-    as far as the table has these; the whole table is logged as well. It holds no text. Raises UserError if no run is
-    active.
+    audit: the result of `epsilometer.audit`, or the folder of a project's audit. Each row gives the metrics loss and
+    upper, in nats (without infinite values), and delta_at_4_low if testable. Their names begin with
+    dataset/mechanism/epsilon/attack, as far as the table has these columns. The whole table, which contains no text, is
+    also logged. Raises UserError if no run is active.
     """
-    mlflow, wandb = (sys.modules.get(name) for name in _TRACKERS)  # a program with an active run has imported it
+    # A program with an active run has imported the tracker.
+    mlflow, wandb = (sys.modules.get(name) for name in _TRACKERS)
     runs = [
         log
         for log, active in (

@@ -1,4 +1,4 @@
-"""The report's notation for numbers, budgets and names, the same in sentences, tables and figures."""
+"""The report's notation for numbers, budgets and names in sentences, tables and figures."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from scipy.special import stdtrit
 from epsilometer.auditing.estimation.successes import success_bound
 from epsilometer.core.rounding import DOWN, NEAREST, NOT_TESTABLE, UP, beside, rounded
 
-CHANCE = 50.0  # right guesses of 100 between two texts by an attacker who has learnt nothing
-FEW = 30  # cases; a share of fewer is shown as a count
-_NAMED = 6  # names in one sentence; the rest is counted
-_APART = 1.01  # times the lower end; a closer upper end is the same figure
+CHANCE = 50.0  # right guesses of 100 between two texts by chance
+FEW = 30  # a share of fewer cases is shown as a count
+_NAMED = 6  # maximum number of names in a sentence; the rest is counted
+_APART = 1.01  # ratio of upper to lower bound below which only one of them is shown
 
 
 def nats(value: float, ceiling: float = math.inf, way: str = NEAREST) -> str:
-    """Return a loss with two decimals; `above` the ceiling if it is not finite. way: of `rounding.rounded`."""
+    """Return a loss with two decimals; `above 5.23`, the ceiling, if it is infinite. way: of `rounding.rounded`."""
     return f"{rounded(value, 2, way):.2f}" if math.isfinite(value) else f"above {rounded(ceiling, 2, DOWN):.2f}"
 
 
 def proved(loss: float, ceiling: float = math.inf) -> str:
-    """Return a loss that is a lower bound, or a ceiling of lower bounds: never rounded up."""
+    """Return a lower bound on a loss, or the ceiling of lower bounds, never rounded up."""
     return nats(loss, ceiling, DOWN)
 
 
 def bounded(loss: float, ceiling: float = math.inf) -> str:
-    """Return a loss that is an upper bound: never rounded down."""
+    """Return an upper bound on a loss, never rounded down."""
     return nats(loss, ceiling, UP)
 
 
@@ -45,9 +45,9 @@ def unbounded(loss: float | None, way: str = NEAREST) -> str:
 
 
 def loss_between(row: Mapping[str, Any] | None, end: str = "ceiling") -> str:
-    """Return `0.71 to 0.82`; `end`, filled with the loss, if every guess was right, which leaves no upper end.
+    """Return `0.71 to 0.82`; if every guess was right, so that there is no upper bound, `end` filled with the loss.
 
-    Not testable if the ceiling is 0.
+    Returns "not testable" if the ceiling is 0.
     """
     if row is None:
         return ""
@@ -59,14 +59,14 @@ def loss_between(row: Mapping[str, Any] | None, end: str = "ceiling") -> str:
 
 
 def loss_interval(row: Mapping[str, Any]) -> str:
-    """Return `0.71 to 0.82`, `5.23 to above 5.23`; not testable if the ceiling is 0."""
+    """Return `0.71 to 0.82`, `5.23 to above 5.23`, or "not testable" if the ceiling is 0."""
     if row["ceiling"] == 0:
         return NOT_TESTABLE
     return f"{proved(row['loss'])} to {bounded(row['upper'], row['ceiling'])}"
 
 
 def as_number(value: float | None) -> str:
-    """Return four digits; a dash for no value."""
+    """Return a number with four digits; a dash for None."""
     if value is None:
         return "–"
     return f"{value:.4g}" if math.isfinite(value) else "∞"
@@ -75,27 +75,27 @@ def as_number(value: float | None) -> str:
 def mean_interval(values: ArrayLike, digits: str = ".3f", *, shared: float = 0) -> str:
     """Return `0.834 ± 0.039`: the mean of runs [n >= 2], and the half-width of its 99 % interval by Student's t.
 
-    shared: the part of the training data that two runs have in common, 0 for independent ones; the variance is
-    corrected for it as by Nadeau and Bengio (Machine Learning 52, 2003), so the interval is not exact.
+    shared: the part of the training data that two runs have in common, 0 for independent runs. The variance is
+    corrected for it as in Nadeau and Bengio (Machine Learning 52, 2003); the interval is then not exact.
     """
     mean, reach = mean_and_reach(values, shared=shared)
     return f"{mean:{digits}} ± {reach:{digits}}"
 
 
 def mean_and_reach(values: ArrayLike, *, shared: float = 0) -> tuple[float, float]:
-    """Return the two numbers of `mean_interval`."""
+    """Return the mean and the half-width of `mean_interval`."""
     runs = np.asarray(values, dtype=np.float64)
     variance = runs.var(ddof=1) * (1 / len(runs) + shared / (1 - shared))
     return float(runs.mean()), float(stdtrit(len(runs) - 1, 0.995)) * math.sqrt(variance)
 
 
 def rough(value: float) -> str:
-    """Return `0.71`, or from 100 on `1,234`."""
+    """Return a number with two decimals, `0.71`, or without decimals from 100 on, `1,234`."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
 
 
 def budget(epsilon: float | None) -> str:
-    """Return a nominal epsilon as written everywhere: `0.5`, `2,500`; a dash for a mechanism without a budget."""
+    """Return a nominal epsilon: `0.5`, `2,500`; a dash for a mechanism without a budget."""
     if epsilon is None:
         return "–"
     return f"{epsilon:,.6f}".rstrip("0").rstrip(".") if epsilon >= 1e-4 else f"{epsilon:g}"
@@ -107,14 +107,14 @@ def share(part: float, way: str = NEAREST) -> str:
 
 
 def share_proved(part: float) -> str:
-    """Return a share that is a lower bound: never rounded up."""
+    """Return a lower bound on a share, never rounded up."""
     return share(part, DOWN)
 
 
 def tail_words(low: float | None, high: float | None) -> str:
-    """Return the bounds on delta at 4 nats: `0.18`, `≥ 0.12` by attacks, `≤ 0.3` by latents, `not testable`.
+    """Return the bounds on delta at 4 nats: `0.18`, `0.1 to 0.3`, `≥ 0.12`, `≤ 0.3` or `not testable`.
 
-    If the bounds differ, both are given: `0.1 to 0.3`.
+    low, high: lower and upper bound; None if unknown.
     """
     if high is None:
         return NOT_TESTABLE if low is None else f"≥ {_digits(low, DOWN)}"
@@ -126,7 +126,7 @@ def tail_words(low: float | None, high: float | None) -> str:
 
 
 def _digits(part: float, way: str) -> str:
-    """Return a probability with three digits; the last bits of the float do not count."""
+    """Return a probability rounded to three digits in a direction, without effect of the float's last bits."""
     slack = {DOWN: 1 + 1e-9, UP: 1 - 1e-9}[way]
     return f"{float(Context(3, way).create_decimal_from_float(part * slack)):.3g}"
 
@@ -142,18 +142,18 @@ def p_value(p: float) -> str:
 
 
 def confidence(alpha: float, sides: int = 1) -> str:
-    """Return the confidence of one end of an interval, or of both: `99.5 %`."""
+    """Return the confidence of one bound of an interval with error alpha, or of both (sides=2): `99.5 %`."""
     return f"{100 * (1 - sides * alpha / 2):g} %"
 
 
 def per_100(chance: float, way: str = UP) -> float:
-    """Return a chance as a number of 100 guesses: one decimal, and two significant digits below 1."""
+    """Return a probability as right guesses of 100, with one decimal, or two significant digits below 1."""
     guesses = 100 * chance
     return rounded(guesses, 1 if guesses >= 1 or not guesses else 1 - math.floor(math.log10(guesses)), way)
 
 
 def of_100(chance: float, way: str = UP) -> str:
-    """Return a chance in words: `73.2 of 100`, `0.067 of 100`. An upper bound is rounded UP."""
+    """Return a probability in words: `73.2 of 100`, `0.067 of 100`. An upper bound is rounded UP."""
     return f"{per_100(chance, way):g} of 100"
 
 
@@ -163,20 +163,20 @@ def guesses(loss: float, way: str = UP) -> float:
 
 
 def guesses_beside(loss: float, allowed: float, way: str) -> str:
-    """Return the right guesses of 100 at a loss, never rounded across those at the allowed loss: `71.4`."""
+    """Return the right guesses of 100 at a loss, never rounded across the right guesses at the allowed loss: `71.4`."""
     shown, limit = (100 * success_bound(nats, 2) for nats in (loss, allowed))
     return beside(shown, limit, way, 1).removesuffix(".0")
 
 
 def in_guesses(loss: float, way: str = UP) -> str:
-    """Return a loss on the scale of report, dossier and gate: `73.2 of 100 guesses (1.00 nats)`; UP for a bound."""
+    """Return a loss as `73.2 of 100 guesses (1.00 nats)`. way: UP for an upper bound."""
     return f"{guesses(loss, way):g} of 100 guesses ({unbounded(loss, way)} nats)"
 
 
 def survived(count: int, of: int, high: float | None = None) -> str:
-    """Return a share of cases; the counts where there are fewer than FEW: `0 of 3; up to 83 % cannot be ruled out`.
+    """Return a share of cases, or, for fewer than FEW cases, counts: `0 of 3; up to 83 % cannot be ruled out`.
 
-    high: the upper bound of the share; None where there is none.
+    high: the upper bound of the share; None if unknown.
     """
     if of >= FEW:
         return share(count / of)
@@ -207,9 +207,9 @@ def at_budget(mechanism: str, epsilon: float | None) -> str:
 
 
 def at_budgets(cells: Iterable[tuple[str, float | None]], audited: Iterable[tuple[str, float | None]]) -> str:
-    """Return `mvc at every ε, tem at ε = 11 and 19`: mechanisms with their budgets, among the audited ones.
+    """Return mechanisms with their budgets: `mvc at every ε, tem at ε = 11 and 19`. audited: all audited cells.
 
-    Budgets that all of them share are written once: `mvc and tem at every ε`.
+    Budgets that all mechanisms share are written once: `mvc and tem at every ε`.
     """
     chosen, every = _by_name(cells), _by_name(audited)
     at = {}

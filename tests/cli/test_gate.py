@@ -61,7 +61,7 @@ def test_it_passes_accuses_or_leaves_it_open(project, capsys) -> None:
     assert gate("--set", "share=0.1", "--limit", "which_text=1.0") == 0
     verdict, _, errors, codes, unseen = capsys.readouterr().out.splitlines()
     assert verdict.startswith("PASSED, not exceeded by these attacks: tells.py")
-    assert errors.startswith("whatever exceeds the limit passes with probability 0.05 at most; ")
+    assert errors.startswith("a mechanism that exceeds the limit passes with probability 0.05 at most; ")
     assert "shadow" in codes, "no adversary with query access was asked for"
     assert "black box" in unseen
     assert gate("--set", "share=0.95", "--limit", "which_text=1.0") == 1
@@ -313,7 +313,7 @@ def test_a_cell_against_the_baseline_of_its_project(tmp_path, monkeypatch, capsy
     (folder / "songs.txt").write_text("\n".join(f"rather sing song {i} of artist {i}" for i in range(20)))
     prepare.main("songs")
     assert run(*cell) == 2
-    assert "about other texts or trials of songs; audit, then accept" in capsys.readouterr().err
+    assert "has other texts or trials of songs; audit, then accept" in capsys.readouterr().err
     text = (folder / "params.yaml").read_text()
     (folder / "params.yaml").write_text(text.replace("{lexical: {}}", "{length: {}}"))
     assert run(*cell) == 2
@@ -569,7 +569,7 @@ def test_reports_are_written_whatever_the_code_and_quote_no_text(
         rows = [json.loads(line) for line in written["who.jsonl"].splitlines()]
         assert {row["text"] for row in rows} <= {*range(60)}
         assert sum(row["trials"] for row in rows) == Result.model_validate_json(written["g.json"]).attacks[0].trials
-        assert "No text is shown here" in written["who.html"]
+        assert "This page shows no text" in written["who.html"]
     assert not [name for name, content in written.items() if "wants" in content or "Secret" in content]
 
 

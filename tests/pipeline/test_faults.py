@@ -191,7 +191,7 @@ def test_damaged_outputs_are_named_and_made_anew(project: Project) -> None:
     os.truncate(project.folder / "data/x.parquet", 100)
     said = project.run()
     for out in project.outs("make"):
-        assert f"note: {out} is not what dvc.lock records" in said
+        assert f"note: {out} differs from its record in dvc.lock" in said
     assert project.results() == project.outputs
 
 
@@ -212,7 +212,7 @@ def test_damaged_files_in_the_cache_are_named_and_not_used(project: Project) -> 
 def test_plain_dvc_repro_refuses_damaged_inputs(project: Project) -> None:
     """What DVC links back from a damaged cache, or finds damaged, never goes through a stage."""
     flip(project.folder / "data/x.npy")
-    refused = "error: data/x.npy is damaged: its bytes are not those that dvc.lock records"
+    refused = "error: data/x.npy is damaged: its bytes differ from its record in dvc.lock"
     assert refused in project.run("dvc", "repro", "--force", "--single-item", "use", fails=True)
     project.run()
     flip(project.cached("data/x.npz"))

@@ -263,7 +263,7 @@ def test_without_its_server_the_process_ends_once_the_stages_have(
         assert not watcher.is_alive()
         assert there or clock.now <= at_end + 2, "it was gone for long enough already"
     assert codes == ([] if there else [1])
-    assert ("is gone: its records lack the end of this run" in capsys.readouterr().err) != there
+    assert ("is gone: the end of this run is not recorded there" in capsys.readouterr().err) != there
 
 
 @pytest.mark.usefixtures("_server", "project")
@@ -272,7 +272,7 @@ def test_a_dvc_yaml_that_disappears_is_one_message() -> None:
     Path("dvc.yaml").unlink()
     state = epsilometer.pipeline.flows.audit.audit(return_state=True)
     assert state.is_failed()
-    assert "dvc.yaml is gone: was another commit checked out while the audit ran?" in str(state.message)
+    assert "dvc.yaml does not exist: was another commit checked out while the audit ran?" in str(state.message)
     reproduced = reproduce("first", return_state=True)
     assert reproduced.is_failed()
     assert str(reproduced.message) == "first: 'first' does not exist as an output or a stage name in 'dvc.yaml'"

@@ -57,17 +57,17 @@ def test_what_is_shipped_is_valid(file: str) -> None:
         (
             ("ablations", "queries-tem", "epsilons"),
             [3],
-            r"ablations.queries-tem.epsilons must be that of cells.queries-tem, \(5.0, .* got \(3.0,\); an entry",
+            r"ablations.queries-tem.epsilons must be that of cells.queries-tem, \(5.0, .* got \(3.0,\); copy the",
         ),
         (("cells", "queries-tem", "file"), "mine.py", r"ablations.queries-tem.file must be that of cells.queries-tem"),
         (
             ("audit", "seed"),
             10**30,
-            r"audit.seed: must be from 0 to 9007199254740991 .* hold no larger .*, got 1000000",
+            r"audit.seed: must be from 0 to 9007199254740991 .* cannot represent larger .*, got 1000000",
         ),
         (("audit", "round"), -1, r"audit.round: must be from 0 to"),
         (("device",), "tpu", r"device: Input should be 'cpu', 'cuda' or 'auto', got 'tpu'"),
-        (("embedding", "device"), "cuda", r"embedding.device: one switch sets the device of all that computes"),
+        (("embedding", "device"), "cuda", r"embedding.device: only `device` at the top level sets the device"),
         (("cells", "queries-tem", "epsilons"), [1e300], r"from 1e-09 to 1e\+09, the range .*, got 1e\+300 \(cells"),
         (
             ("cells", "queries-tem", "epsilons"),
@@ -78,7 +78,7 @@ def test_what_is_shipped_is_valid(file: str) -> None:
         (
             ("title",),
             "\ud83d",
-            r"title holds half of a character \('\\ud83d'\), which no file can hold; write",
+            r"title has a lone surrogate \('\\ud83d'\), which is not valid UTF-8; write",
         ),
         (
             ("ablations", "queries-tem", "candidates"),

@@ -144,7 +144,7 @@ def test_audited_texts_among_the_public_ones_end_the_run(project: Path) -> None:
         ("public_part: 0.3", "public_part: 1", "public_part: .*less than 1"),
         ("public_part: 0.3", "public_part: 0", "public_part: .*greater than 0"),
         ("use: train", "use: public", "use must be another split than 'public'"),
-        ("dataset: requests}, s", "dataset: requests, count: 5}, s", "count has no effect beside dataset"),
+        ("dataset: requests}, s", "dataset: requests, count: 5}, s", "count has no effect together with dataset"),
         ("corpus: {source: /", "corpus: {source: /other", "source must be that of datasets.requests"),
     ],
 )

@@ -182,7 +182,7 @@ def test_a_mechanism_without_a_budget_is_audited(tmp_path: Path, monkeypatch: py
     table = frame(("queries", "mvc", 1.0, "embedding", 1000, None, NO_CLAIM))
     text = text_of(table.with_columns(epsilon=pl.lit(None, pl.Float64)))
     assert "No. mvc exceeds a limit: with mvc an attacker is right in at least 99.4 of 100 guesses" in text
-    assert "What was audited has no budget to lower" in text
+    assert "The audited mechanisms have no budget to lower" in text
 
 
 def test_an_edit_of_a_template_makes_the_page_stale() -> None:

@@ -81,7 +81,7 @@ def test_a_mechanism_of_ones_own_is_copied_with_its_helpers(tmp_path, monkeypatc
     [
         (("--texts", "absent.csv"), "'absent.csv' does not exist; check the path"),
         (("--texts", "mail.csv", "--text", "subject"), "2 columns: unknown text column 'subject'"),
-        (("--texts", "one.txt"), "holds 1 distinct texts.*at least 2"),
+        (("--texts", "one.txt"), "has 1 distinct texts.*at least 2"),
         (("--text", "body"), "--text names a column of the file of texts"),
         (("--mechanism", "tme"), "unknown mechanism 'tme'; did you mean 'tem'"),
         (("--mechanism", "absent.py"), "file 'absent.py' not found"),

@@ -477,7 +477,7 @@ def test_make_ui_brings_everything_up_once(watched: Watched) -> None:
     assert watched.make("epsilometer.pipeline.flows.ui", "start", "--port", str(watched.port)).startswith(watched.url)
     assert json.loads((watched.folder / ".prefect/ui.json").read_text()) == recorded, "the same processes"
     first, *steps = watched.make("epsilometer.pipeline.flows.ui", "start").splitlines()
-    assert first == f"{watched.url}/deployments asks once for this project's secret: cat .prefect/secret"
+    assert first == f"{watched.url}/deployments asks once for this project's secret. To see it: cat .prefect/secret"
     assert len(steps) >= 3
     assert httpx.get(watched.url, timeout=LAST_RESORT).headers["location"] == "/deployments"
     (trigger,) = watched.ask("automations/filter")
@@ -699,7 +699,7 @@ def test_what_is_shown_and_what_is_not_is_said(
     epsilometer.pipeline.flows.ui.main()
     assert capsys.readouterr().out.splitlines() == [
         "at 4200",
-        "ready: audits that run as flows are shown there, those of `make audit` are not",
+        "ready: the pages show audits that run as flows, but not those of `make audit`",
     ]
 
 

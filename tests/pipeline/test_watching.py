@@ -112,7 +112,7 @@ def test_a_file_that_vanishes_is_named_once_and_waited_for(watched: Watched, fil
     for _ in range(2):
         assert not watched.looks.look()
     (said,) = watched.said
-    assert said.startswith("no look is possible, and no re-audit starts: ")
+    assert said.startswith("the sources cannot be compared, so no re-audit starts: ")
     assert file in said
     Path(file).write_bytes(content)
     assert not watched.looks.look()
@@ -162,7 +162,7 @@ def test_newer_versions_are_reported_once_and_not_adopted(watched: Watched, monk
         watched.looks.ask()
     assert requests == 2 * sorted({name for name, _ in _packages()})
     (numpy,) = (line for line in watched.said if "numpy" in line)
-    assert numpy.startswith("not adopted: package numpy: the index has 99.1, in use is ")
+    assert numpy.startswith("not used: package numpy: the index has 99.1, in use is ")
     assert {file: file.read_bytes() for file in before} == before
     assert not watched.looks.look()
 

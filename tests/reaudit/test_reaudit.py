@@ -281,7 +281,7 @@ def test_an_audit_that_no_re_audit_could_compare_is_not_accepted(
     code, _, said = call(capsys, "results", "accept")
     assert (
         code,
-        "params.yaml names none of them, so there is nothing to accept: add one" in " ".join(said.split()),
+        "params.yaml has none of these; add one" in " ".join(said.split()),
     ) == (
         2,
         True,
@@ -293,7 +293,7 @@ def test_unchanged_inputs_cannot_differ(project: Project, capsys: pytest.Capture
     written = {path: path.read_bytes() for path in Path("baseline").iterdir() if path.name != "history.csv"}
     state = project.reaudit()
     assert state.is_completed()
-    assert "2 of 2 are the baseline's own rewrites" in str(state.message)
+    assert "2 of 2 have the baseline's rewrites and guesses" in str(state.message)
     first = {path: path.read_bytes() for path in Path("sources").iterdir()}
     project.reaudit()
     assert {path: path.read_bytes() for path in Path("sources").iterdir()} == first
@@ -436,7 +436,7 @@ def test_a_source_that_cannot_be_reached_is_unknown_and_stops_nothing(
     call(capsys, "results", "accept")
     state = project.reaudit()  # the hub is offline in tests
     assert state.is_completed()
-    assert "could not be asked, hence unknown:\n- model-some: model some/model (OfflineModeIsEnabled)" in str(
+    assert "not reachable, so changes there are unknown:\n- model-some: model some/model (OfflineModeIsEnabled)" in str(
         state.message
     )
     assert sources.read()["model-some"]["hub"] == {"type": "model", "id": "some/model", "revision": old, "latest": None}
@@ -677,12 +677,12 @@ def swap_successes() -> None:
             ),
             "estimates.csv and hits.csv do not have the same rows",
         ),
-        (swap_successes, "hits.csv does not hold the"),
+        (swap_successes, "hits.csv does not have the"),
         (
             lambda: Path("baseline/estimates.csv").write_text(
                 Path("baseline/estimates.csv").read_text().replace(",0.", ",9.")
             ),
-            "is not that of its successes",
+            "does not follow from its successes",
         ),
     ],
 )

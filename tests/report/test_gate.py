@@ -83,7 +83,7 @@ def test_a_word(of: Subject, code: int) -> None:
     _, seen, errors = lines(decision)[:3]
     assert "at most 73.1 of 100 are allowed, and 50 are chance (1.00 nats: " in seen
     assert ("100.0%" in seen) == (code == 1)
-    assert ("whatever exceeds the limit passes with probability 0.05" in errors) == (code == 0)
+    assert ("a mechanism that exceeds the limit passes with probability 0.05" in errors) == (code == 0)
 
 
 def test_a_worst_pair_by_attacks() -> None:
@@ -137,7 +137,7 @@ def test_similarity() -> None:
         (row,) = read(decision).attacks
         assert (exit_code(decision.verdict), row.measure, row.trials, row.successes) == (code, "similarity", 200, None)
         assert (row.point, row.limit, row.at_least) == (point, 0.5, True)
-        assert "at least 0.5 is asked for" in lines(decision)[1]
+        assert "at least 0.5 is required" in lines(decision)[1]
         assert "right in" not in lines(decision)[1]
         assert "at least 0.50" in markdown(decision)
     assert "falls below the limit passes with probability 0.05" in lines(passed)[2]
@@ -148,7 +148,7 @@ def test_several_questions_share_a_gate() -> None:
     statuses = {row.measure: row.status for row in read(decision).attacks}
     assert statuses == dict.fromkeys(("loss", "unit", "worst_pair", "claim"), "beyond") | {"similarity": "within"}
     said = lines(decision)
-    assert len([line for line in said if re.search(r"(allowed|chance|asked for) \(", line)]) == 5
+    assert len([line for line in said if re.search(r"(allowed|chance|required) \(", line)]) == 5
     hidden = {row.measure: row.status for row in read(decided(HIDDEN, {"claim": 0, "worst_pair": 1.0})).attacks}
     assert hidden == {"claim": "open", "worst_pair": "open"}
 

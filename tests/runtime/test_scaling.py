@@ -347,7 +347,7 @@ def _accept(server: socket.socket, answer: bytes) -> None:
         ({"ray": "ray://head:10001"}, "must be null, auto or the HOST:PORT"),
         ({"ray": "auto", "gpus": 1.5}, "a share of one GPU or a whole number"),
         ({"ray": "auto", "gpus": -1}, "greater than or equal to 0"),
-        ({"gpus": 0.5}, "shared out by Ray alone"),
+        ({"gpus": 0.5}, "have an effect only with Ray"),
     ],
 )
 def test_wrong_settings(settings: dict[str, Any], message: str) -> None:

@@ -24,7 +24,8 @@ def make(params: TextsParams, name: str) -> None:
     ]
     if audited:
         say(
-            f"note: {', '.join(audited)} come from {corpus.source} too; ADePT's claim takes the training text as public"
+            f"note: {', '.join(audited)} come from {corpus.source} too; ADePT's claim assumes that its training texts "
+            "are public"
         )
     vectors = None if chosen.vectors is None else WordVectors.load(params.path(chosen.vectors)).whole_words()
     model, record = train(
@@ -36,4 +37,4 @@ def make(params: TextsParams, name: str) -> None:
     out = Path(f"data/autoencoders/{name}")
     model.save(out)
     tables.write_json({"corpus": corpus.model_dump(), **record}, out / "training.json")
-    say(f"autoencoder {name}: of held-out words {record['word_accuracy']:.1%} come back in their places")
+    say(f"autoencoder {name}: reconstructs {record['word_accuracy']:.1%} of held-out words at their positions")

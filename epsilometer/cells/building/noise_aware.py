@@ -21,4 +21,7 @@ def make(params: TextsParams, name: str) -> None:
     record = train(chosen.model, public_texts(params, chosen.corpus), how, out)
     tables.write_json({"model": chosen.model, "corpus": chosen.corpus.model_dump(), **record}, out / "training.json")
     checksums.write(out)  # the copy included the initial model's checksums
-    say(f"noise_aware {name}: held-out loss {record['loss_before']:.3f} before, {record['loss_after']:.3f} after")
+    say(
+        f"noise_aware {name}: held-out loss {record['loss_before']:.3f} before training, {record['loss_after']:.3f} "
+        "after"
+    )

@@ -1,4 +1,4 @@
-"""A public corpus of triples, from which DP-ST draws."""
+"""A public corpus of (subject, relation, object) triples, which DP-ST reads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The epsilon at which a loss proved by a mechanism's law meets a target: in a project's cells, or on texts.
+"""The epsilon at which a mechanism's exact loss meets a target, in a project's cells or on texts.
 
 No text is rewritten: `auditing.exact_loss` computes the loss at any epsilon, between the same pairs of texts as the
-exact losses of an audit. By default these are only pairs with equal numbers of words.
+exact losses of an audit. By default it compares only texts with equal numbers of words.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ MEASURES = (AVERAGE, WORST, DELTA)
 
 @dataclass(frozen=True)
 class LossTarget:
-    """The target of a calibration: the guess loss, on average over the pairs or of the worst pair (`target` in nats),
-    or the worst pair's delta at the level `at` (nats; `target` a probability).
+    """The target of a calibration.
 
-    Raises UserError for values outside their range.
+    measure: AVERAGE for the mean guess loss over the pairs, WORST for that of the worst pair (`target` in nats), or
+    DELTA for the worst pair's delta at a loss of `at` nats (`target` is a probability). Raises UserError for values
+    outside their range.
     """
 
     measure: str
@@ -79,7 +80,8 @@ class ComparedByLaw:
 
 
 def of_cell(params: TextsParams, cell: Cell, goal: Callable[[float, float], Goal], match: str | None) -> ComparedByLaw:
-    """Return the comparison of a cell, between the pairs of its exact stage. match: "none" for pairs of any length."""
+    """Return the comparison of a cell on the pairs of its exact stage. match: "none" also takes texts of unequal
+    length."""
     if cell.epsilons is None:
         raise UserError(
             f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead", "EPS-S058"
@@ -106,7 +108,7 @@ def _refuse_more(built: Mechanism) -> None:
 def of_texts(
     built: Mechanism, texts: Sequence[str], goal: Goal, match: str | None, *, design: Design, measure: str
 ) -> ComparedByLaw:
-    """Return the comparison of `epsilometer.exact_loss`; for a worst pair, between all pairs if they are few."""
+    """Return the comparison on the pairs of `epsilometer.exact_loss`; a worst pair is sought among all pairs if few."""
     if not has_budget(built):
         raise UserError(
             "this mechanism has no privacy budget, so there is none to calibrate; audit it instead", "EPS-S060"
@@ -121,9 +123,10 @@ def of_texts(
 def row(
     of: Mapping[str, Any], aim: LossTarget, compare: Callable[[], ComparedByLaw], label: str, width: float | None
 ) -> dict[str, Any]:
-    """Return a row as `calibrating.calibrate` does, with the columns of `of`. compare: is called first.
+    """Return a row of the table of `calibrating.calibrate`, with the columns of `of`.
 
-    width: ratio of the interval's ends to stop at; None for WIDTH.
+    compare: returns the comparison; the message of its UserError becomes the row's reason. width: ratio of the
+    interval's ends at which to stop; None for WIDTH.
     """
     nothing: dict[str, Any] = {"epsilon": None, "low": None, "high": None, "trials": 0}
     nothing |= {"by": aim.measure, "attacks": None}
@@ -136,14 +139,14 @@ def row(
         compared = compare()
         at = figure(compared, aim)
         met = meet(at, aim.target, *compared.ends, width=width or WIDTH, watch=watch)
-    except LawError:  # a fault of the mechanism, which must not look like a missing search
+    except LawError:  # the mechanism's law is at fault, which is more than a search that is impossible
         raise
     except UserError as error:
         return {**of, "status": "not searched", **nothing, "reason": str(error)}
     sees = law_of(compared.mechanism)
     notes = [reason(met, aim, _still(met, aim.target, at))]
     if sees not in releases(compared.mechanism):
-        notes.append(f"of the {sees}, which are not released: the text loses at most as much")
+        notes.append(f"this is the loss of the {sees}, which are not released; the text loses at most as much")
     if met.best is not None:
         notes.append(among_drawn(compared, aim, met.best))
     interval = {"epsilon": met.best, "low": met.low, "high": met.high}
@@ -152,7 +155,7 @@ def row(
 
 
 def figure(compared: ComparedByLaw, aim: LossTarget) -> Figure:
-    """Return the figure that must meet the target, as a function of epsilon."""
+    """Return a function from epsilon to the lower and upper bound of the figure that must meet the target."""
 
     def at(epsilon: float) -> tuple[float, float]:
         question = request(compared.mechanism, compared.texts, [epsilon], compared.pairs, effort=compared.effort)
@@ -172,12 +175,12 @@ def figure(compared: ComparedByLaw, aim: LossTarget) -> Figure:
 
 
 def among_drawn(compared: ComparedByLaw, aim: LossTarget, epsilon: float) -> str | None:
-    """Return in words the uncertainty of the figure from pairs that were not compared; None if all were compared."""
+    """Describe the figure's uncertainty because some pairs were not compared; None if all were compared."""
     pairs = compared.pairs
     there = count_pairs(compared.texts)[bool(pairs.equal.all())]
-    some = f"of {len(pairs):,} of {there:,} pairs of texts"
+    some = f"compared: {len(pairs):,} of {there:,} pairs of texts"
     if aim.measure != AVERAGE or pairs.sets is not None:
-        return f"{some}, and another may lose more" if len(pairs) < there else None
+        return f"{some}; another may lose more" if len(pairs) < there else None
     if pairs.trials is None:
         return None
     question = request(compared.mechanism, compared.texts, [epsilon], pairs, effort=compared.effort)
@@ -187,13 +190,13 @@ def among_drawn(compared: ComparedByLaw, aim: LossTarget, epsilon: float) -> str
     if every == average:
         return None
     interval = f"{every.low:.3g} to {every.high:.3g} nats (99 %)"
-    return f"{some}; over all that trials can draw the average at epsilon {epsilon:.4g} is {interval}"
+    return f"{some}; over all pairs that trials can sample, the average at epsilon {epsilon:.4g} is {interval}"
 
 
 def _still(met: Met, target: float, figure: Figure) -> str | None:
-    """Return the figure far beyond the range, in words, if it misses the target on the same side there; else None.
+    """Describe the figure far beyond the range, if it misses the target there on the same side as in the range.
 
-    Returns None, too, if the law cannot be computed there.
+    Returns None if it does not, or if the law cannot be computed there.
     """
     if (far := further(met)) is None:
         return None
@@ -205,9 +208,9 @@ def _still(met: Met, target: float, figure: Figure) -> str | None:
 
 
 def far_loss(compare: Callable[[], ComparedByLaw], target: float, epsilon: float) -> str | None:
-    """Return the average loss under the law far below an epsilon, in words, if it exceeds the target there.
+    """Describe the average loss under the law far below an epsilon, if it exceeds the target there.
 
-    None if it does not, without a law, and if it cannot be computed.
+    Returns None if it does not, if the mechanism states no law, or if the loss cannot be computed.
     """
     far = epsilon / FAR
     try:
@@ -222,7 +225,7 @@ def _figure(value: tuple[float, float], epsilon: float) -> str:
 
 
 def reason(met: Met, aim: LossTarget, still: str | None = None) -> str | None:
-    """Return the reason for a missing epsilon, or a remark on it; else None. still: as in `advice`."""
+    """Return the reason for a missing epsilon, or a remark on one; else None. still: as in `advice`."""
     what = {AVERAGE: "the average loss", WORST: "the worst pair's loss", DELTA: f"delta at {aim.at} nats"}[aim.measure]
     if met.status in (OUTSIDE, FALLING):
         ends = (min(met.figures), max(met.figures))

@@ -1,6 +1,6 @@
 """The epsilon at which a loss meets a target: in the cells of a project, or on your own texts. Losses are in nats.
 
-A row that cannot be searched gives the reason, and the search goes on with the others.
+The row of a cell that cannot be searched gives the reason, and the search goes on with the other cells.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ from epsilometer.runtime.progress import now_and_then, span
 from epsilometer.text.words import words
 
 NOT_SEARCHED = "not searched"
-LENGTH = "length"  # the attack that sees only the length of a rewrite
-RANGE = (0.001, 1000.0)  # of epsilon, by default
+LENGTH = "length"  # the attack that reads only the length of a rewrite
+RANGE = (0.001, 1000.0)  # default range of epsilon
 ROW = {
     "dataset": pl.String,
     "mechanism": pl.String,
@@ -78,8 +78,8 @@ ROW = {
     "reason": pl.String,
 }
 SAMPLED = "sampled"
-WIDTH = 1.25  # of the interval of a sampled loss, by default
-_ALIKE = 0.01  # p-value from which two success rates count as equal
+WIDTH = 1.25  # default ratio of the interval's ends for a sampled loss
+_ALIKE = 0.01  # two success rates with a larger p-value count as equal
 _LOWER, _RAISE = "lower `low` (--low)", "raise `high` (--high)"
 
 
@@ -87,17 +87,19 @@ _LOWER, _RAISE = "lower `low` (--low)", "raise `high` (--high)"
 class Search:
     """The settings of a search for epsilon; the defaults are those of `epsilometer calibrate`.
 
-    attack: the attack whose loss counts, STRONGEST for the best of all. sees: the view of that attack, "text",
-    "released" (for a word mechanism also its units) or "inside". match: "words" if the candidates of a trial have equal
-    numbers of words, "none" if these may differ; None: as in the parameter file. low, high: ends of the range; None:
-    those of the parameter file, or RANGE. width: ratio of the interval's ends at which to stop; None: 1.25, for an
-    exact loss 1.01. budget: most rewrites. measure: the loss that attacks show (SAMPLED); the largest loss of an
-    attribute (ATTRIBUTE, for a project's cells under `anonymity`); or a figure that the mechanism's law proves without
-    rewriting: the "average" loss over pairs of texts, that of the "worst" pair, or the worst pair's "delta" at the
-    level `at` (nats), for texts with equal numbers of words unless match is "none". question: on texts, the question
-    whose figure counts, by name, path of a file or as an object (`doors/calibrate.py`); attack, sees, measure and at
-    are only for which_text.
-    Raises UserError for values outside their range.
+    attack: the attack whose loss counts, STRONGEST for the best of all.
+    sees: the view of that attack: "text", "released" (for a word mechanism also its units) or "inside".
+    match: "words" if the candidates of a trial have equal numbers of words, "none" if these may differ; None: as in the
+    parameter file.
+    low, high: ends of the range; None: those of the parameter file, or RANGE.
+    width: ratio of the interval's ends at which to stop; None: 1.25, for an exact loss 1.01.
+    budget: the maximum number of rewrites.
+    measure: SAMPLED for the loss that attacks prove; ATTRIBUTE for the largest loss of an attribute, in a project's
+    cells under `anonymity`; or a figure that the mechanism's law gives without rewriting: the "average" loss over pairs
+    of texts, the loss of the "worst" pair, or the worst pair's "delta" at a loss of `at` nats. Texts of these pairs
+    have equal numbers of words unless match is "none". question: only on texts, the question whose figure counts: a
+    name, the path of a file or an object (`doors/calibrate.py`). attack, sees, measure and at have an effect only for
+    which_text. Raises UserError for values outside their range.
     """
 
     attack: str = STRONGEST
@@ -109,7 +111,7 @@ class Search:
     budget: int = 20_000
     measure: str = SAMPLED
     at: float | None = None
-    question: Any = "which_text"  # str | Path | Question; flows cannot read this protocol as a parameter
+    question: Any = "which_text"  # str | Path | Question, a protocol that Prefect cannot read as a parameter
 
     def __post_init__(self) -> None:
         for option, value, allowed in (
@@ -128,13 +130,13 @@ class Search:
         self.aim(0.5)
 
     def goal(self, target: float, low: float | None = None, high: float | None = None) -> Goal:
-        """Return the goal of this loss (nats) in the range of this search, else in the one given, else in RANGE."""
+        """Return the goal for a target in nats, in the range of this search, else from low to high, else in RANGE."""
         low, high = self.low or low, self.high or high
         least, most = min(RANGE[0], (high or 1) / 2), max(RANGE[1], (low or 1) * 2)
         return Goal(target, low or least, high or most, self.width or WIDTH, budget=self.budget)
 
     def aim(self, target: float) -> LossTarget | None:
-        """Return the target of an exact figure; None for the loss that attacks show."""
+        """Return the target of an exact figure; None if the search is by attacks."""
         if self.measure in (SAMPLED, ATTRIBUTE) and self.at is None:
             return None
         return LossTarget(self.measure, target, self.at)
@@ -158,7 +160,7 @@ def check_names(params: TextsParams, mechanisms: Sequence[str], datasets: Sequen
 def calibrate_cell(
     params: TextsParams, cell: Cell, target: float, search: Search, watch: Callable[[str], Watch]
 ) -> dict[str, Any]:
-    """Return the row of one cell of the parameter file; counts are kept in data/calibrating."""
+    """Return the row of one cell of the parameter file. Counts are stored in data/calibrating, for later searches."""
     of = {"dataset": cell.dataset, "mechanism": cell.mechanism, "target": target, "sees": search.sees}
     if (aim := search.aim(target)) is None:
         matched = (search.match or params.match(cell.dataset)) == "words"
@@ -169,12 +171,13 @@ def calibrate_cell(
 
 
 def progress(label: str, search: Search = STANDARD_SEARCH) -> Watch:
-    """Return a watch that reports the progress of a search now and then, with its longest time at the last speed."""
+    """Return a function that reports a search's progress now and then, with the longest time left at the last speed."""
     say, before, begun = now_and_then(), 0, time.monotonic()
 
     def watch(spent: int, low: float, high: float) -> None:
         nonlocal before, begun
-        rate = (time.monotonic() - begun) / max(1, spent - before)  # of this batch: batches in a journal take no time
+        # The rate is that of the last batch, because batches read from a journal take no time.
+        rate = (time.monotonic() - begun) / max(1, spent - before)
         before, begun = spent, time.monotonic()
         done = f"epsilon between {low:.3g} and {high:.3g} after {spent} of at most {search.budget} rewrites"
         say(f"{label}: {done}, at most about {span(rate * (search.budget - spent))} to go")
@@ -191,7 +194,7 @@ def calibrate_texts(
     design: Design = STANDARD,
     name: str = "texts",
 ) -> dict[str, Any]:
-    """Return the row of one mechanism on texts outside a parameter file; `name`: of the texts."""
+    """Return the row of one mechanism on texts outside a parameter file. name: of the texts, for the row."""
     if search.measure == ATTRIBUTE:
         raise UserError(
             "the attribute loss needs a project's labelled data sets; leave out the texts, or the measure", "EPS-S063"
@@ -224,57 +227,58 @@ def calibrate_texts(
 
 
 def reason(calibrated: Calibrated, matched: bool, still: str | None = None) -> str | None:
-    """Return the reason for a missing epsilon, or a remark on a found one; None if there is nothing to say.
+    """Return the reason for a missing epsilon, or a remark on an epsilon; else None.
 
-    matched: True if the candidates were already of equal length. still: the loss under the stated law far below the
-    range, if it exceeds the target.
+    matched: True if the candidates already had equal numbers of words. still: the loss under the stated law far below
+    the range, in words, if it exceeds the target.
     """
     first, last = calibrated.points[0], calibrated.points[-1]
     if calibrated.status == OUTSIDE:
         above = calibrated.low == 0
         if above and not matched and (length := _length(calibrated)) is not None:
             return (
-                f"length alone gives {_said(first, length)} and {_said(last, length)}, so that no epsilon meets "
-                f"{calibrated.target:g} where texts keep their length; `match: words` (--match words) does without it"
+                f"the length of rewrites alone proves {_said(first, length)} and {_said(last, length)}, so no epsilon "
+                f"meets {calibrated.target:g}; `match: words` (--match words) compares only texts of equal length"
             )
         if _falls(first, last):
             remedy = _RAISE if above else _LOWER
             return f"the loss falls: {_said(first)} and {_said(last)}; {remedy} to search beyond that"
         if above and still is not None:
             least = f"under the stated law it is {still}: no epsilon meets the target"
-            return f"the loss is {_said(first)}, the smallest; {least}"
+            return f"the smallest loss is {_said(first)}; {least}"
         if above:
-            return f"the loss is {_said(first)} already, the smallest; {_LOWER} to search below"
+            return f"the smallest loss is {_said(first)}, above the target; {_LOWER} to search below"
         if not any(point.between()[0] for point in calibrated.points):
-            return f"no loss was shown at any epsilon: {_said(last)}, the largest; {_RAISE} to search beyond"
-        return f"the loss is {_said(last)}, the largest; {_RAISE} to search beyond"
+            return f"no loss was proved at any epsilon; the largest is {_said(last)}; {_RAISE} to search beyond"
+        return f"the largest loss is {_said(last)}, below the target; {_RAISE} to search beyond"
     if calibrated.contradiction:
         high, low = map(_said, calibrated.contradiction)
         if calibrated.status == FALLING:
             return f"the loss falls where it should rise: {high} and {low}; beyond the interval it is below the target"
         if calibrated.status == UNDECIDED:
-            open_still = f"{calibrated.trials} rewrites leave it open"
+            open_still = f"{calibrated.trials} rewrites did not decide"
             return f"the loss seems to fall: {high} and {low}; {open_still}; raise `budget` (--budget)"
         if calibrated.best is None:
             return f"the loss does not rise throughout: {high} and {low}; it is above the target at {first.epsilon:g}"
-        return f"the loss does not rise throughout: {high} and {low}; below the interval none exceeds the target"
+        return f"the loss does not rise throughout: {high} and {low}; below the interval no loss exceeds the target"
     if calibrated.status == FOUND:
         return None
     return f"{calibrated.trials} rewrites did not decide; a larger `budget` (--budget) allows more"
 
 
 def _said(point: Point, attack: int | None = None) -> str:
-    """Return the loss of an attack, by its number, or of the strongest, in words; unlimited if every guess is right."""
+    """Describe the loss of an attack (its index; None: the strongest). It has no upper bound if every guess is
+    right."""
     loss = point.loss if attack is None else point.losses[attack]
     if loss == math.inf:
         return f"more than {max(point.trials)} trials can show at epsilon {point.epsilon:g}"
     low, high = point.between(attack)
     least = f"{low:.2f}" if low else "0"
-    return f"{loss:.2f} nats at the rate seen (between {least} and {high:.2f}) at epsilon {point.epsilon:g}"
+    return f"{loss:.2f} nats at the observed rate (between {least} and {high:.2f}) at epsilon {point.epsilon:g}"
 
 
 def _falls(first: Point, last: Point) -> bool:
-    """Return True if the strongest attack is right less often at the last epsilon than at the first, beyond chance."""
+    """Return True if the strongest attack is right significantly less often at the last epsilon than at the first."""
     counts = []
     for point in (first, last):
         i = point.losses.index(point.loss)
@@ -285,20 +289,21 @@ def _falls(first: Point, last: Point) -> bool:
 def _row(
     of: Mapping[str, Any], run: Callable[[], tuple[Calibrated, bool]], compare: Callable[[], ComparedByLaw]
 ) -> dict[str, Any]:
-    """Return a row with the columns of `of`; run: the search, and True if the candidates were of equal length.
+    """Return a row with the columns of `of`.
 
-    compare: the comparison by the mechanism's law, if it has one.
+    run: searches, and returns the result and True if the candidates had equal numbers of words. compare: returns the
+    comparison by the mechanism's law, if it has one.
     """
     try:
         calibrated, matched = run()
-    except LawError:  # a fault of the mechanism, which must not look like a missing search
+    except LawError:  # the mechanism's law is at fault, which is more than a search that is impossible
         raise
     except UserError as error:
         nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": None, "attacks": None}
         return {**of, "status": NOT_SEARCHED, **nothing, "reason": str(error)}
     ends = {"epsilon": calibrated.best, "low": calibrated.low, "high": calibrated.high}
     result = {**ends, "trials": calibrated.trials, "by": calibrated.by, "attacks": ", ".join(calibrated.attacks)}
-    departs = f"{DEPARTS}, so that the search went by hits" if calibrated.departs else None
+    departs = f"{DEPARTS}, so the search used hits, not posteriors" if calibrated.departs else None
     optimal = calibrated.status == OUTSIDE and calibrated.low == 0 and calibrated.by == POSTERIORS
     still = far_loss(compare, calibrated.target, calibrated.points[0].epsilon) if optimal else None
     said = [part for part in (departs, reason(calibrated, matched, still)) if part]
@@ -352,7 +357,7 @@ def _search_cell(
 
 
 def _length(calibrated: Calibrated) -> int | None:
-    """Return the number of the attack by length, if its loss exceeds the target at both ends and is the same there."""
+    """Return the index of the attack `length` if its loss exceeds the target at both ends and does not differ there."""
     if LENGTH not in calibrated.attacks:
         return None
     i, ends = calibrated.attacks.index(LENGTH), (calibrated.points[0], calibrated.points[-1])
@@ -362,7 +367,7 @@ def _length(calibrated: Calibrated) -> int | None:
 
 
 def named_files(settings: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """Return the files and folders that settings name, by key (an attack of the user's own) or by value."""
+    """Return the existing files and folders among the keys (such as a user's own attack) and values of settings."""
     names = [
         name
         for by_setting in settings

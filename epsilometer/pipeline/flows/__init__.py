@@ -1,6 +1,6 @@
-"""Prefect flows: order, schedule, alerts; nothing else.
+"""Prefect flows, which order, schedule and report runs; DVC decides what runs.
 
-This module sets defaults in the environment before Prefect reads it; existing values stay.
+This module sets defaults in the environment before Prefect reads it. Existing values stay.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DEFAULTS = {
     "PREFECT_HOME": str(PROJECT / ".prefect"),  # its database stays in the project
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "600",  # its own default, 20, is too short on busy cores
     "PREFECT_SERVER_DATABASE_TIMEOUT": "60",  # for a locked database; its own default is 10
-    # Nothing about a run leaves the machine.
+    # No information about a run leaves the machine.
     "PREFECT_SERVER_CSRF_PROTECTION_ENABLED": "true",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DO_NOT_TRACK": "1",
@@ -39,7 +39,7 @@ for _name, _value in _DEFAULTS.items():
 
 
 def _secret(file: Path) -> str:
-    """Return the secret of server and clients: random, per project, in a file that only its user can read."""
+    """Return the project's random secret for server and clients, from a file that only its user can read."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.parent.chmod(0o700)  # it also contains Prefect's database, logs and profile
     if not file.exists():
@@ -52,7 +52,7 @@ def _secret(file: Path) -> str:
 
 
 def new_secret() -> None:
-    """Replace the secret, here too, for a server that is about to start; a secret that the user has set stays."""
+    """Replace the secret in the file and in this process, for a new server; a secret that the user has set stays."""
     file = Path(os.environ["PREFECT_HOME"], "secret")
     earlier = _secret(file)
     file.unlink()
@@ -64,6 +64,6 @@ def new_secret() -> None:
 
 _own = _secret(Path(os.environ["PREFECT_HOME"], "secret"))
 os.environ.setdefault(SERVERS_SECRET, _own)
-# Not for servers elsewhere. `localhost` may be another address, where anybody may listen.
+# The secret is not for servers on other machines. `localhost` may be another address, where anybody may listen.
 if urlsplit(os.environ.get("PREFECT_API_URL", "")).hostname in (None, "127.0.0.1"):
     os.environ.setdefault(_CLIENTS_SECRET, _own)

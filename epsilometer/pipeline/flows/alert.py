@@ -1,4 +1,4 @@
-"""Send a re-audit's bad news: a Prefect automation that posts the event's message to a webhook as {"text": ...}.
+"""Report a failed re-audit: a Prefect automation that posts the event's message to a webhook as {"text": ...}.
 
 usage: EPSILOMETER_WEBHOOK=https://hooks.example.org/abc python -m flows.alert
 
@@ -28,13 +28,14 @@ from pydantic import SecretStr
 from epsilometer.reaudit import drift
 from epsilometer.reaudit.drift import Drift, numbers
 
-WORSE, UNKNOWN = "epsilometer.privacy.worse", "epsilometer.privacy.unknown"  # if no loss is known to have grown
+# UNKNOWN: a re-audit did not pass, but no loss is known to have grown.
+WORSE, UNKNOWN = "epsilometer.privacy.worse", "epsilometer.privacy.unknown"
 NAME = "epsilometer: privacy got worse"
-_SENT = 50  # rows of a verdict in one event: the most serious
+_SENT = 50  # maximum number of rows of a verdict in one event, the most serious first
 
 
 def send_to(url: str) -> UUID:
-    """Send both events to `url` from now on. Returns the automation; raises the errors of Prefect's client."""
+    """Create or update the automation that posts both events to `url`. Returns its id; raises Prefect's errors."""
     headers = SecretDict({"Content-Type": "application/json"})
     block = Webhook(url=SecretStr(url), headers=headers)
     trigger = EventTrigger(
@@ -56,7 +57,7 @@ def send_to(url: str) -> UUID:
 
 
 def alert(folder: Path, drifts: Sequence[Drift], said: str, changed: Sequence[str]) -> None:
-    """Emit the event of a re-audit that does not pass: numbers, names and the message; never a text."""
+    """Emit the event of a re-audit that does not pass. It has numbers, names and the message, but no text."""
 
     def rows(verdict: str) -> list[dict[str, Any]]:
         return [
@@ -84,10 +85,10 @@ def alert(folder: Path, drifts: Sequence[Drift], said: str, changed: Sequence[st
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     url = os.environ.get("EPSILOMETER_WEBHOOK")
     if not url or PREFECT_API_URL.value() is None:
-        sys.exit("error: set EPSILOMETER_WEBHOOK to the address, and PREFECT_API_URL to that of the Prefect server")
+        sys.exit("error: set EPSILOMETER_WEBHOOK to the webhook's address, and PREFECT_API_URL to the Prefect server's")
     send_to(url)
     print(f"the automation {NAME!r} posts to the webhook")
 

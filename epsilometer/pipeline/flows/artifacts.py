@@ -1,4 +1,4 @@
-"""The artifacts of a finished audit in Prefect's UI: numbers, verdicts, figures, a link to the page; never a text."""
+"""The artifacts of a finished audit in Prefect's UI: numbers, verdicts, figures and a link to the page, but no text."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ _ANONYMITY = [
 ]  # fmt: skip
 _ORDER = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED]
 ROOT = PROJECT
-_LARGEST = 1_000_000  # bytes of all figures of a run: Prefect refuses events above 1.5 MB, and an artifact is in one
+_LARGEST = 1_000_000  # bytes of a run's figures, in one artifact: Prefect refuses events above 1.5 MB
 
 
 def publish(folder: Path) -> None:
-    """Create the artifacts of the results in a folder; each folder's artifacts have their own keys."""
+    """Create the artifacts of the results in a folder, under keys of their own."""
     page.refresh(folder, run())
     estimates = folder / "data/estimates.parquet"
     if estimates.is_file():
@@ -62,12 +62,12 @@ def publish(folder: Path) -> None:
         create_table_artifact(
             key=prefixed(folder, "calibration"),
             table=[{name: _shown(row[name]) for name in _COLUMNS} for row in rows],
-            description="Empirical privacy loss in nats, beside the claim. A loss of 0 is a lack of evidence.",
+            description="Empirical privacy loss and claim, in nats. A loss of 0 is a lack of evidence.",
         )
         create_markdown_artifact(
             key=prefixed(folder, "verdicts"),
             markdown=verdicts(judged),
-            description="The claims against the measurements. Not refuted is not proven.",
+            description="The verdict on each claim. A claim that is not refuted is not proved.",
         )
     anonymity = [tables.read(path, ATTACKERS) for path in sorted(folder.glob("data/anonymity/*/attackers.parquet"))]
     if anonymity:
@@ -75,14 +75,14 @@ def publish(folder: Path) -> None:
         create_table_artifact(
             key=prefixed(folder, "anonymity"),
             table=[{name: _shown(row[name]) for name in _ANONYMITY} for row in rows],
-            description="What the strongest attacker infers of an attribute from what is released; losses in nats.",
+            description="The strongest attacker's inference of each attribute from the release; losses in nats.",
         )
     pictures = sorted(folder.glob("reports/figures/*.svg"))
     if pictures:
         create_markdown_artifact(
             key=prefixed(folder, "figures"),
             markdown="\n\n".join(_figures(pictures)),
-            description="The figures of the report, as of this run.",
+            description="The report's figures in this run.",
         )
     _link(folder)
 
@@ -99,7 +99,7 @@ def _link(folder: Path) -> None:
 
 
 def publish_drift(folder: Path, drifts: Sequence[Drift], said: str) -> None:
-    """Create the artifacts of a re-audit: a row a loss, before and now, and its message."""
+    """Create the artifacts of a re-audit: a row for each loss, before and now, and the message."""
     rows = [
         {**change.row._asdict(), "verdict": change.verdict, "p value": change.p_value, "test": change.test}
         | {
@@ -110,32 +110,32 @@ def publish_drift(folder: Path, drifts: Sequence[Drift], said: str) -> None:
         for change in drifts
     ]
     create_table_artifact(
-        key=prefixed(folder, "drift"), table=rows, description="Against the accepted baseline; losses in nats"
+        key=prefixed(folder, "drift"), table=rows, description="Changes since the accepted baseline; losses in nats"
     )
     create_markdown_artifact(key=prefixed(folder, "drift-message"), markdown=said)
     _link(folder)
 
 
 def prefixed(folder: Path, key: str) -> str:
-    """Return an artifact's key that other folders' audits do not use."""
+    """Return an artifact's key, which begins with the folder, so that other folders' audits have other keys."""
     return re.sub("[^a-z0-9]+", "-", f"{folder.as_posix().lower()}-{key}").lstrip("-")
 
 
 def verdicts(judged: pl.DataFrame) -> str:
-    """One verdict per claim in Markdown, violated claims first; judged: as `verdicts.overall` returns them."""
+    """Return the verdict on each claim as a Markdown table, violated claims first. judged: from `verdicts.overall`."""
     claimed = judged.filter(pl.col("verdict") != NO_CLAIM)
     order = pl.col("verdict").replace_strict(_ORDER, range(len(_ORDER)), return_dtype=pl.Int64)
     rows = [
         f"| {row['verdict']} | {row['mechanism']} | {budget(row['epsilon'])} | {row['by'] or row['reason'] or ''} |"
         for row in claimed.sort(order, "mechanism", "epsilon").to_dicts()
     ]
-    return "\n".join(["| verdict | mechanism | epsilon | by, or why not |", "|---|---|---|---|", *rows])
+    return "\n".join(["| verdict | mechanism | epsilon | decided by, or reason |", "|---|---|---|---|", *rows])
 
 
 def _figures(pictures: Sequence[Path]) -> Iterator[str]:
-    """Return figures as inline Markdown, because the server cannot access the project's files.
+    """Yield figures as inline Markdown, because the server cannot read the project's files.
 
-    Figures beyond the size limit of an artifact are paths. Both of Prefect's UIs render inline figures.
+    Figures that do not fit into an artifact become paths. Both of Prefect's UIs render inline figures.
     """
     room = _LARGEST
     for picture in pictures:
@@ -146,7 +146,7 @@ def _figures(pictures: Sequence[Path]) -> Iterator[str]:
 
 
 def _address(page: Path) -> str:
-    """Return the address of a page for a browser: at the server of `make ui` if that is up, else its file."""
+    """Return the address of a page for a browser: at the server of `make ui` if it is running, else the file."""
     recorded, path = Path(PREFECT_HOME.value(), "ui.json"), page.resolve()
     if recorded.is_file() and path.is_relative_to(ROOT):
         return f"{json.loads(recorded.read_text())['reports']}/{path.relative_to(ROOT).as_posix()}"

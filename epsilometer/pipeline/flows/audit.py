@@ -2,7 +2,7 @@
 
 usage: python -m flows.audit [--folder runs/atis] [--target STAGE] [--jobs 2]
 
-Shows in the Prefect server at PREFECT_API_URL; without one, a server starts for this run alone (about 20 s).
+The run appears at the Prefect server at PREFECT_API_URL. If that is not set, a server starts for this run (about 20 s).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from epsilometer.pipeline.flows.reproduce import reproduce
 from epsilometer.pipeline.opening import allow_ignored, locked, opened
 from epsilometer.pipeline.repro import held
 
-_ENDS: list[Any] = [has_reported]  # Prefect asks for a list of another type of hooks
+_ENDS: list[Any] = [has_reported]  # Any, because Prefect annotates hooks with another type
 
 
 def _side_by_side(stages: int) -> Any:
@@ -87,14 +87,14 @@ def dependencies(folder: str, target: str | None) -> dict[str, list[str]]:
 
 
 def main() -> None:
-    """The command line; exit code 1 when a stage failed, 2 for an unknown folder or stage."""
+    """Run the command line; exit code 1 if a stage failed, 2 for an unknown folder or stage."""
     parser = argparse.ArgumentParser(prog="python -m flows.audit", description=audit.__doc__)
     parser.add_argument("--folder", default=".", help="the folder of its dvc.yaml")
     parser.add_argument("--target", help="a stage, or all of one kind: attack")
     parser.add_argument("--jobs", type=int, default=2, choices=range(1, 5), help="stages at a time")
     options = parser.parse_args()
     try:
-        dependencies(options.folder, options.target)  # a misspelt name fails before the server starts
+        dependencies(options.folder, options.target)  # refuses a misspelt name before the server starts
     except DvcException as error:
         parser.error(str(error))
     except UserError as error:

@@ -42,5 +42,5 @@ def calibrate(
     create_table_artifact(
         key=prefixed(Path(folder), "epsilon-at-target"),
         table=table,
-        description=f"The nominal epsilon at which the loss is {target:g} nats, and the interval that it lies in.",
+        description=f"The nominal epsilon at which the loss is {target:g} nats, and its interval.",
     )

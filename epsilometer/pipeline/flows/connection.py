@@ -1,5 +1,6 @@
-"""Prefect's server as a flow of this process uses it: one that is up, or one for this process; and what happens when it
-is gone, which Prefect would wait for through minutes.
+"""The connection of this process's flows to Prefect's server, running or started for this process.
+
+It also ends the process when the server is gone, where Prefect would wait for minutes.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _reported = threading.Event()
 
 
 class Server:
-    """Prefect's server, as this process knows it. `str` of it is the address."""
+    """Prefect's server in this process's settings. `str()` returns its address."""
 
     def __init__(self) -> None:
         self._url = httpx.URL(str(get_client(sync_client=True).api_url))
@@ -45,7 +46,8 @@ class Server:
         return str(self._url)
 
     def answers(self) -> bool:
-        """Return True if the server accepts connections. Check this first: Prefect tries for half a minute or more."""
+        """Return True if the server accepts connections. Call this first, because Prefect tries for half a minute or
+        more."""
         port = self._url.port or (443 if self._url.scheme == "https" else 80)
         try:
             socket.create_connection((self._url.host, port), _CONNECT).close()
@@ -55,7 +57,7 @@ class Server:
 
 
 def server_or_exit() -> subprocess.Popen[bytes] | None:
-    """Return the `server`; without one, print the reason and end this process with exit code 2."""
+    """Return the result of `server`; after its error, print the reason and end this process with exit code 2."""
     try:
         return server()
     except UserError as error:
@@ -64,10 +66,10 @@ def server_or_exit() -> subprocess.Popen[bytes] | None:
 
 
 def server() -> subprocess.Popen[bytes] | None:
-    """Prefect's server for this process: the one at PREFECT_API_URL, or one that ends with the returned process.
+    """Connect to Prefect's server at PREFECT_API_URL, or start a server that ends with the returned process.
 
-    Raises UserError if there is none at that address, which a flow would try for minutes; if it is another user's
-    (nothing is sent there, neither the secret nor a run); and if its own does not start.
+    Raises UserError if no server answers at that address, if it is another user's (neither the secret nor a run is sent
+    there), or if a new server does not start.
     """
     url = urlsplit(PREFECT_API_URL.value() or "")
     if not url.hostname:
@@ -77,27 +79,28 @@ def server() -> subprocess.Popen[bytes] | None:
             if client.api_healthcheck() is None:
                 return None
     raise UserError(
-        f"Prefect's server at {url.geturl()} does not answer, or is another user's. `make ui` starts this project's; "
-        "`make ui-stop` forgets it, and the flow then starts one of its own (as it does without PREFECT_API_URL "
-        "in the environment); `make audit` needs none",
+        f"Prefect's server at {url.geturl()} does not answer, or is another user's. `make ui` starts this project's "
+        "server. "
+        "After `make ui-stop`, or without PREFECT_API_URL in the environment, the flow starts its own server; `make "
+        "audit` needs none",
         "EPS-P025",
     )
 
 
 def has_reported(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """End the watch: a hook for every end of a flow."""
+    """End the watch of the server: a hook that Prefect calls at the end of a flow."""
     _reported.set()
 
 
 def watch_server() -> Callable[[int], None]:
     """Watch the server from now on until this run's end is reported.
 
-    Call the returned function with the exit code once the stages have ended. This process then ends as soon as the
-    server has been gone for _GONE in all, including the time before that call; Prefect would try for minutes to reach
-    it. A slow server is waited for.
+    Call the returned function with the exit code when the stages have ended. From then on, this process ends if the
+    server has been gone for _GONE seconds, where Prefect would try for minutes to reach it. A slow server is waited
+    for.
     """
     global _reported
-    _reported.set()  # ends an earlier run's watch
+    _reported.set()  # ends the watch of an earlier run
     _reported = reported = threading.Event()
     code: int | None = None
     server = Server()
@@ -112,8 +115,8 @@ def watch_server() -> Callable[[int], None]:
             if server.answers():
                 seen = time.monotonic()
             elif code is not None and time.monotonic() - seen >= _GONE:
-                said = f"Prefect's server at {server} is gone: its records lack the end of this run, "
-                print(said + "whose results are kept", file=sys.stderr, flush=True)
+                said = f"Prefect's server at {server} is gone: the end of this run is not recorded there, "
+                print(said + "but its results are kept", file=sys.stderr, flush=True)
                 os._exit(code)
 
     threading.Thread(target=watch, name="end-without-server", daemon=True).start()
@@ -121,9 +124,9 @@ def watch_server() -> Callable[[int], None]:
 
 
 def end_soon_after_sigterm() -> None:
-    """Limit the time of Prefect's own handler of the signal.
+    """End this process at most _GRACE seconds after SIGTERM.
 
-    Without its server it tries for minutes to report that the flow was stopped. Stages end with this process.
+    If its server is gone, Prefect's handler tries for minutes to report the end. Stages end with this process.
     """
     if threading.current_thread() is not threading.main_thread():
         return

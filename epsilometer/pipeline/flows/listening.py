@@ -1,4 +1,4 @@
-"""Ports of 127.0.0.1. Any user of the machine may take one, so hold a port before sending anything, or distrust it."""
+"""Ports of 127.0.0.1, which any user of the machine may take: hold a port, or check its owner, before sending data."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import psutil
 from epsilometer.core.errors import UserError
 
 HOST = "127.0.0.1"
-_LISTENS = "0A"  # a state in the kernel's tables
+_LISTENS = "0A"  # the listening state in the kernel's tables
 
 
 def held(port: int) -> socket.socket:
     """Return a socket that listens at a port from now on, for the process that will serve it.
 
-    Nobody else can take the port while a process has the socket. Connections wait until they are served. Raises
+    No other process can take the port while a process has the socket. Connections wait until they are served. Raises
     UserError if the port is taken.
     """
     listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # allows a port that was closed a minute ago
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # allows a port that was just closed
     try:
         listening.bind(("127.0.0.1", port))
         listening.listen()
@@ -36,7 +36,7 @@ def held(port: int) -> socket.socket:
 
 
 def is_own(port: int) -> bool:
-    """Return True if processes of this user or of root listen at a port of this machine, and none of other users."""
+    """Return True if processes listen at a port of this machine, and all are of this user or root."""
     tables = [file for file in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")) if file.is_file()]
     if not tables:  # not Linux: psutil shows a user only the sockets of their own processes
         own = (process for process in psutil.process_iter() if process.username() == getpass.getuser())

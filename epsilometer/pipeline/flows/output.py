@@ -1,4 +1,4 @@
-"""Programs below a Prefect run: their output in the run's log, their progress as the run's artifact."""
+"""Run programs below a Prefect run, with their output in its log and their progress as an artifact."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from epsilometer.pipeline.flows.connection import Server
 from epsilometer.report.origin import RUN
 from epsilometer.runtime.progress import parse
 
-_LAST_LINES = 10  # lines that a failure repeats
+_LAST_LINES = 10  # lines of output in the message of a failure
 _running: set[subprocess.Popen[str]] = set()
 _stopped = threading.Event()
 _STARTING = threading.Lock()
@@ -46,7 +46,7 @@ def stopped_with_this() -> Iterator[None]:
 
 
 def follow(command: Sequence[str], name: str, folder: str = ".") -> str | None:
-    """Run this Python with a command line in a folder, and show its output. Returns the message of a failure."""
+    """Run this Python with arguments in a folder, and show its output. Returns the message of a failure, else None."""
     with _STARTING:
         if _stopped.is_set():
             return f"{name} was not started: the flow was stopped"
@@ -82,12 +82,12 @@ def show(output: Iterable[str], name: str) -> list[str]:
             try:
                 artifact = _shown(artifact, 100 * progress.done / progress.total, f"{name}: {progress}")
             except (httpx.HTTPError, PrefectException):
-                takes = False  # after half a minute or more; the work goes on without progress
+                takes = False  # Prefect tried for half a minute or more; the work goes on without progress
     return [*last]
 
 
 def environment() -> dict[str, str]:
-    """The program's environment: this `python`, with this project importable; unbuffered output; the run's name."""
+    """Return the program's environment: this Python and project, unbuffered output, and the run's name."""
     first = {"PATH": Path(sys.executable).parent, "PYTHONPATH": Path(__file__).resolve().parents[3]}
     paths = {name: os.pathsep.join(filter(None, [str(path), os.environ.get(name)])) for name, path in first.items()}
     return os.environ | paths | {"PYTHONUNBUFFERED": "1", RUN: json.dumps(run())}

@@ -1,5 +1,7 @@
-"""Serves the report pages of this project, and nothing else of it, on 127.0.0.1, because browsers follow no link from a
-page of Prefect's to a file. It refuses pages of other sites, and other names for this address, as `server.py` does.
+"""A server of this project's report pages on 127.0.0.1, because browsers follow no link from Prefect's pages to files.
+
+It serves no other file. It refuses requests of other sites' pages, and other names for its address, as `server.py`
+does.
 
 usage: python -m epsilometer.pipeline.flows.pages PORT SOCKET
 
@@ -22,7 +24,7 @@ _SERVED = re.compile(r"/(runs/[\w-]+/)?reports/audit\.html")
 
 
 class Pages(SimpleHTTPRequestHandler):
-    """Report pages of the default run and of profiles; any other path does not exist."""
+    """Serves the report pages of the default run and of profiles, and answers 404 for any other path."""
 
     def send_head(self):  # type: ignore[no-untyped-def]
         port = self.connection.getsockname()[1]
@@ -39,7 +41,7 @@ class Pages(SimpleHTTPRequestHandler):
         return None
 
     def end_headers(self) -> None:
-        self.send_header("Cache-Control", "no-cache")  # shows the page of the last audit, not of the one before
+        self.send_header("Cache-Control", "no-cache")  # browsers must not show an earlier audit's page
         super().end_headers()
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import psutil
 
-_GRACE = 10.0  # seconds between asking processes to end and ending them
+_GRACE = 10.0  # seconds between SIGTERM and SIGKILL
 
 
 def is_alive(process: psutil.Process) -> bool:

@@ -1,4 +1,4 @@
-"""The re-audit as a Prefect flow: the updates, a new audit, and its comparison with the accepted baseline.
+"""The re-audit as a Prefect flow: look for updates, audit again, and compare with the accepted baseline.
 
 usage: python -m flows.reaudit [--folder runs/atis] [--fresh]
 
@@ -39,9 +39,9 @@ def reaudit(folder: str = ".", fresh: bool = False) -> State[Any]:
     """Look for updates, audit again, compare with the accepted baseline. Fails if a loss has grown, if a row of the
     baseline is gone, or if no row could be tested.
 
-    fresh: draw fresh noise: `audit.round` goes up by one, except after a re-audit that was killed before its
-    comparison, which continues with its own round. Without fresh noise, results differ only if something was changed. A
-    source that cannot be reached counts as unknown, and the flow continues.
+    fresh: sample fresh noise, by adding one to `audit.round`; after a re-audit that was killed before its comparison,
+    the round stays. Without fresh noise, results differ only if a source has changed. If a source cannot be reached,
+    its changes are unknown, and the flow continues.
     """
     try:
         with held(Path(folder), get_run_logger().warning):
@@ -92,7 +92,7 @@ def _checked(folder: Path) -> tuple[baseline.Baseline, Params]:
 
 
 def main() -> None:
-    """The command line; exit code 1 if a re-audit does not pass or a stage failed, 2 for errors before that."""
+    """Run the command line; exit code 1 if the re-audit does not pass or a stage failed, 2 for errors before that."""
     parser = argparse.ArgumentParser(prog="python -m flows.reaudit", description=reaudit.__doc__)
     parser.add_argument("--folder", default=".", help="the folder of its dvc.yaml")
     parser.add_argument("--fresh", action="store_true", help="draw fresh noise")

@@ -21,8 +21,8 @@ _ONE_READER = threading.Lock()  # DVC does not promise to be thread-safe
 def reproduce(stage: str) -> State[Any]:
     """Bring one stage up to date, by its address (`embed@queries`, `runs/atis/dvc.yaml:report`).
 
-    Its dependencies must be up to date. Ends Cached, Reproduced, or Failed with the last lines of the output; a direct
-    call raises the failure.
+    Its dependencies must be up to date. The task's state is Cached, Reproduced, or Failed with the last lines of the
+    output. A direct call raises the failure.
     """
     try:
         if not stale(stage):
@@ -35,10 +35,10 @@ def reproduce(stage: str) -> State[Any]:
 
 
 def stale(stage: str) -> bool:
-    """Return True if DVC would run the stage now. It need not if its dependencies were just made with the same bytes.
+    """Return True if DVC would run the stage now.
 
-    In this process the check takes a quarter of a second, mainly to read dvc.lock. A new process `dvc` would take more
-    than a second for each stage, even in an audit of unchanged inputs. Only the command line changes files.
+    The check takes a quarter of a second in this process, mainly to read dvc.lock. A new process `dvc` would take more
+    than a second for each stage, even if nothing has changed. The check changes no file.
     """
     # Another stage's `dvc repro` holds the project's lock while it hashes: wait, as `--wait-for-lock` does.
     with _ONE_READER, opened() as repo:

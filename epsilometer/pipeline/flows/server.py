@@ -1,11 +1,11 @@
-"""Prefect's server for this project: on 127.0.0.1, for holders of the project's secret, and for its own pages alone.
+"""Prefect's server for this project, on 127.0.0.1, for its own pages and for programs with the project's secret.
 
 usage: python -m epsilometer.pipeline.flows.server PORT SOCKET
 
-SOCKET: the number of the inherited socket that listens at the port. Prefect asks for the secret (flows/__init__.py),
-except on pages that describe its API, where this module asks for it. Two kinds of requests are refused before Prefect
-sees them. Requests that a browser sends for another site's page name that page as their origin. Requests for another
-host are refused because a site whose name resolves to 127.0.0.1 would otherwise count as the server's own.
+SOCKET: the number of the inherited socket that listens at the port. Prefect requires the secret (flows/__init__.py),
+except on pages that describe its API, where this module requires it. Two kinds of requests are refused before Prefect
+reads them: requests from another site's page, which browsers mark with its origin, and requests for another host name,
+because a site whose name resolves to 127.0.0.1 would otherwise count as the server itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from epsilometer.pipeline.flows.pages import HOSTS
 
 
 class OwnOrigin:
-    """Middleware that refuses requests and sockets opened by a page of another origin; programs send no origin."""
+    """Middleware that refuses requests and web sockets from a page of another origin. Programs send no origin."""
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self.app = app
@@ -37,7 +37,7 @@ class OwnOrigin:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on requests of the server's own origin, and refuse others."""
         if scope["type"] == "http" and scope["path"] == "/":
-            await RedirectResponse("/deployments")(scope, receive, send)  # what can be started, not a dashboard
+            await RedirectResponse("/deployments")(scope, receive, send)  # the flows to start, not the dashboard
         elif scope["type"] == "lifespan" or Headers(scope=scope).get("origin") in self.own:
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -47,7 +47,7 @@ class OwnOrigin:
 
 
 class Described:
-    """Middleware that asks for the secret on pages that describe Prefect's API, as the API itself does."""
+    """Middleware that requires the secret on pages that describe Prefect's API, as the API itself does."""
 
     pages = ("docs", "redoc", "openapi.json")
 
@@ -69,7 +69,7 @@ class Described:
 
 
 def app(port: int) -> ASGIApp:
-    """Prefect's API and pages, behind all checks."""
+    """Return Prefect's API and pages, behind all checks."""
     secret = PREFECT_SERVER_API_AUTH_STRING.value()
     inner = OwnOrigin(Described(create_app(final=True), secret), port)
     return TrustedHostMiddleware(inner, allowed_hosts=HOSTS, www_redirect=False)

@@ -1,4 +1,4 @@
-"""Start Prefect's server and its companions, and wait until each answers, however slow the machine is."""
+"""Wait until Prefect's server and the other processes of `make ui` answer, also on a slow machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from prefect.settings import PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows.processes import is_alive
 
-_ANSWER = 5.0  # seconds that the server has for an answer before the next request
+_ANSWER = 5.0  # seconds to wait for an answer of the server
 
 
 def answers(url: str) -> bool:
@@ -25,15 +25,15 @@ def answers(url: str) -> bool:
 
 
 def wait(process: psutil.Process, part: str, is_up: Callable[[], bool], log: Path | None = None) -> None:
-    """Return once a part is up. Raises UserError if its process ends before, or at Prefect's time limit."""
+    """Return when a part is up. Raises UserError if its process ends first, or after Prefect's time limit."""
     seconds = PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.value()
     until = time.monotonic() + seconds
     while not is_up():
         if not is_alive(process):
-            end = f"; its log, {log}, ends with\n{log.read_text()[-2000:]}" if log else ", and said why above"
+            end = f"; its log, {log}, ends with\n{log.read_text()[-2000:]}" if log else "; the reason is above"
             raise UserError(f"the {part} ended before it was up{end}", "EPS-P027")
         if time.monotonic() > until:
-            advice = f"look into its log, {log}, or run" if log else "run"
+            advice = f"read its log, {log}, or run" if log else "run"
             raise UserError(
                 f"the {part} was not up after {seconds} s; {advice} again with more time, "
                 f"{PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.name}={2 * seconds or 600}",

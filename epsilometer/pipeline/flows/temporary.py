@@ -1,4 +1,4 @@
-"""Prefect's server for this process alone; it ends with the process, even if that is killed."""
+"""Prefect's server for this process alone, which ends with it, even if this process is killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from epsilometer.pipeline.flows.starting import answers, wait
 def start() -> subprocess.Popen[bytes]:
     """Start the server, and make flows of this process report to it.
 
-    Hold a reference to the returned process: it ends the server once this process has ended. Raises UserError if the
+    Keep a reference to the returned process, which ends the server when this process has ended. Raises UserError if the
     server does not start.
     """
     from prefect.server.api.server import SubprocessASGIServer  # takes seconds
@@ -34,12 +34,12 @@ def start() -> subprocess.Popen[bytes]:
 
 
 def serve() -> tuple[int, subprocess.Popen[bytes], subprocess.Popen[bytes]]:
-    """Start a server. Returns its port, its process, and the process that ends it once this process has ended.
+    """Start a server. Returns its port, its process, and the process that ends it when this process has ended.
 
-    It ignores Ctrl-C, because an interrupted flow tries for minutes to report its end. Prefect's own start gives up if
-    the first answer takes more than five seconds, as on a busy machine.
+    The server ignores Ctrl-C, because without it an interrupted flow would try for minutes to report its end. Prefect's
+    own function gives up if the first answer takes more than five seconds, as it may on a busy machine.
     """
-    with closing(held(0)) as listening:  # nobody else can take the port, not even before the server listens
+    with closing(held(0)) as listening:  # no other process can take the port before the server listens
         port = listening.getsockname()[1]
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a child keeps the mask
         server = subprocess.Popen(
@@ -48,16 +48,14 @@ def serve() -> tuple[int, subprocess.Popen[bytes], subprocess.Popen[bytes]]:
             stdin=subprocess.DEVNULL,
             pass_fds=[listening.fileno()],
         )
-        waits = ["sh", "-c", 'read _; kill "$0"', str(server.pid)]  # until our end of the pipe is closed
+        waits = ["sh", "-c", 'read _; kill "$0"', str(server.pid)]  # kills the server when the pipe is closed
         ending = subprocess.Popen(waits, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
         wait(psutil.Process(server.pid), "server of this run", lambda: answers(f"http://{HOST}:{port}"))
     except UserError:
-        for process in (
-            ending,
-            server,
-        ):  # first this one: it would later kill any process that has reused the server's number
+        # `ending` first, because it would later kill a process that has reused the server's number.
+        for process in (ending, server):
             process.kill()
             process.wait()
         raise
@@ -65,7 +63,7 @@ def serve() -> tuple[int, subprocess.Popen[bytes], subprocess.Popen[bytes]]:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of the server: this project, no pages, and only the services that a single run needs."""
+    """Return the server's environment: this project, no pages, and only the services that one run needs."""
     paths = [str(Path(__file__).resolve().parents[3]), os.environ.get("PYTHONPATH", "")]
     own = {
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),

@@ -1,4 +1,4 @@
-"""A re-audit that begins because a source changed: at Prefect's server if one is up, else in a process here."""
+"""Start a re-audit because a source has changed: at Prefect's server if it is up, else in a process of its own."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ CHANGED = "epsilometer.source.changed"  # as in prefect.yaml, whose deployment `
 
 
 def start(changed: Sequence[str]) -> str:
-    """Begin a re-audit of the audit in the current folder. Returns what was done.
+    """Start a re-audit of the audit in the current folder. Returns a sentence about it.
 
-    With a server (`make ui`) an event starts the deployment on its worker. Without one the re-audit runs here, and this
-    call waits for it. Raises UserError if the server does not answer.
+    With a server (`make ui`), an event starts the deployment on its worker. Without a server, the re-audit runs in a
+    child process, and this call waits for it. Raises UserError if the server does not answer.
     """
     if PREFECT_API_URL.value():
         server()

@@ -2,10 +2,10 @@
 
 usage: python -m flows.ui start [--port 4200] | stop
 
-They listen only on 127.0.0.1 and keep data and logs in PREFECT_HOME (.prefect in the project). While they are up,
-Prefect's profile there holds the server's address and secret, so that `make flow` and `prefect` find it. Any user of
-the machine may take a free port. So the sockets listen before anything else begins, and are passed to all parts, the
-worker included, which ends with the server. Each start makes a new secret.
+They listen only on 127.0.0.1, and store data and logs in PREFECT_HOME (.prefect in the project). While they are up,
+Prefect's profile there has the server's address and secret, for `make flow` and `prefect`. Any user of the machine may
+take a free port, so the sockets listen before anything is sent. All parts inherit them, and the worker ends with the
+server. Each start makes a new secret.
 """
 
 from __future__ import annotations
@@ -42,24 +42,25 @@ from epsilometer.pipeline.flows.starting import answers, wait
 from epsilometer.pipeline.flows.worker import POOL
 
 ROOT = PROJECT
-PARTS = ("worker", "pages", "server")  # in the order of their ends: the server learns of the end of the worker's runs
+# In the order in which they are ended, so that the server records the end of the worker's runs.
+PARTS = ("worker", "pages", "server")
 
 
 def start(port: int, say: Callable[[str], None]) -> None:
-    """Start the missing parts, and deploy. say: prints a line, first the address, then each step.
+    """Start the missing parts, and deploy. say: is called with the address, then with each step.
 
     The pages are at the next port. Raises UserError if a port is taken or a part does not start.
     """
     running = _running()
     if "server" in running and "worker" in running:
         port = _recorded()["port"]
-    else:  # a remaining part has the earlier secret, and is useless alone
+    else:  # a part that still runs has the earlier secret, so it is useless
         for part in running.values():
             end([part, *part.children(recursive=True)])
         running = {}
         new_secret()
     url, secret = f"http://{HOST}:{port}", os.environ[SERVERS_SECRET]
-    say(f"{url}/deployments asks once for this project's secret: cat {os.path.relpath(_home() / 'secret')}")
+    say(f"{url}/deployments asks once for this project's secret. To see it: cat {os.path.relpath(_home() / 'secret')}")
     environment = _environment(url) | {PREFECT_API_AUTH_STRING.name: secret}
     with contextlib.ExitStack() as handed_over:
 
@@ -86,7 +87,7 @@ def start(port: int, say: Callable[[str], None]) -> None:
             done = subprocess.run(deploy, cwd=ROOT, env=environment, capture_output=True, text=True)
             if done.returncode:
                 raise UserError(f"`prefect deploy --all` failed:\n{done.stdout}{done.stderr}", "EPS-P029")
-            say("waiting for the worker, which runs what is started there")
+            say("waiting for the worker, which runs the flows")
             worker = running["worker"]
             wait(worker, "worker", lambda: _polls(client, since=worker.create_time()), _log("worker"))
 
@@ -105,7 +106,7 @@ def _environment(url: str) -> dict[str, str]:
     """Return the environment of the parts and of the worker's flow runs: this Python, this project."""
     return os.environ | {
         "PATH": os.pathsep.join(filter(None, [str(Path(sys.executable).parent), os.environ.get("PATH")])),
-        "PWD": str(ROOT),  # the deployments' working directory, in prefect.yaml
+        "PWD": str(ROOT),  # used in prefect.yaml as the deployments' working directory
         "PYTHONPATH": str(Path(__file__).resolve().parents[3]),
         "PREFECT_API_URL": f"{url}/api",
         "PREFECT_HOME": str(_home()),
@@ -115,10 +116,10 @@ def _environment(url: str) -> dict[str, str]:
 
 
 def _set_up_pool(client: SyncPrefectClient) -> None:
-    """The deployments' pool: one run at a time, as all of them work in the same folders.
+    """Create or update the deployments' pool: one run at a time, because all runs use the same folders.
 
-    Its template has no variables, so no deployment, run or automation can set the command, folder or environment of a
-    run. (An `env` in it would be merged with theirs, so there is none.)
+    Its template has no variables and no `env`, so no deployment, run or automation can set the command, folder or
+    environment of a run.
     """
     template = {
         "job_configuration": {"working_dir": str(ROOT), "stream_output": True},
@@ -133,7 +134,7 @@ def _set_up_pool(client: SyncPrefectClient) -> None:
 
 
 def _polls(client: SyncPrefectClient, since: float) -> bool:
-    """Return True if the worker has reported after a time: a stopped one still counts as online for a while."""
+    """Return True if the worker has reported since a time; a stopped worker counts as online for a while."""
     beats = [worker.last_heartbeat_time for worker in client.read_workers_for_work_pool(POOL)]
     return any(beat is not None and beat.timestamp() >= since for beat in beats)
 
@@ -151,8 +152,9 @@ def _file() -> Path:
 
 
 def _recorded() -> dict[str, Any]:
-    """The server's port, the pages' address, and the process of each part: number and time of creation, because numbers
-    are reused.
+    """Return the recorded port of the server, address of the pages, and process of each part.
+
+    A process is recorded by its number and time of creation, because numbers are reused.
     """
     try:
         return dict(json.loads(_file().read_text())) if _file().is_file() else {}
@@ -179,7 +181,7 @@ def _running() -> dict[str, psutil.Process]:
 
 
 def _spawn(part: str, command: list[str], environment: dict[str, str], socket: int) -> psutil.Process:
-    """Start a part in a session of its own, so that it outlives this one, pass it a socket, and record it."""
+    """Start a part in a new session, so that it outlives this process, pass it a socket, and record it."""
     with _log(part).open("ab") as log:
         child = subprocess.Popen(
             [sys.executable, "-m", *command],
@@ -197,7 +199,7 @@ def _spawn(part: str, command: list[str], environment: dict[str, str], socket: i
 
 
 def main() -> None:
-    """The command line; a user's error is one message and exit code 2."""
+    """Run the command line; a UserError gives one message and exit code 2."""
     parser = argparse.ArgumentParser(prog="python -m flows.ui")
     parser.add_argument("what", choices=["start", "stop"])
     parser.add_argument("--port", type=int, default=4200)
@@ -205,7 +207,7 @@ def main() -> None:
     try:
         if options.what == "start":
             start(options.port, partial(print, flush=True))
-            print("ready: audits that run as flows are shown there, those of `make audit` are not")
+            print("ready: the pages show audits that run as flows, but not those of `make audit`")
         else:
             print("stopped" if stop() else "nothing was running")
     except UserError as error:

@@ -1,5 +1,6 @@
-"""Prefect's worker for this project. It runs any command from the server, so it must end before another process can
-take the server's port.
+"""Prefect's worker for this project, which ends before another process can take the server's port.
+
+Otherwise that process could have any command run, because the worker runs the commands of the server at that port.
 
 usage: python -m epsilometer.pipeline.flows.worker NUMBER-OF-THE-SERVER'S-PROCESS
 
@@ -23,7 +24,7 @@ _PAUSE = 0.5  # seconds between checks of the server
 
 
 def end_with(server: psutil.Process) -> None:
-    """Watch the server from now on; when it has ended, end the runs of this worker, then this process."""
+    """Watch the server from now on. When it has ended, end the runs of this worker, then this process."""
 
     def watch() -> None:
         while is_alive(server):

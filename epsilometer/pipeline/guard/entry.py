@@ -25,9 +25,10 @@ _SHOWN = 5  # reasons shown for a run
 
 
 def stage(name: str, *arguments: str) -> None:
-    """Run the stage of that name, for one entry if it has several.
+    """Run a stage, for one of its entries if it has any.
 
-    Raises UserError for a stage that dvc.yaml lacks, and for an entry that is missing, unknown or without effect.
+    arguments: the entry. Raises UserError for a stage that dvc.yaml lacks, and for an entry that is missing, unknown or
+    without effect.
     """
     if name not in (files := bodies()):
         raise unknown("stage", name, files)
@@ -36,7 +37,7 @@ def stage(name: str, *arguments: str) -> None:
 
 
 def body(name: str, *arguments: str) -> None:
-    """Run the file of a stage, or of `calibrate`, which only a flow runs."""
+    """Run the module of a stage, or of `calibrate`, which only a flow runs."""
     file = bodies()[name]
 
     def main(*arguments: str) -> None:
@@ -62,11 +63,11 @@ def _check_entry(name: str, arguments: Sequence[str]) -> None:
 
 
 def run(main: Callable[..., None], label: str, *arguments: str) -> None:
-    """Run a stage's work; its inputs are checked, and it ends with its parent process.
+    """Run a stage's work, with its inputs checked, in a process that ends with its parent.
 
-    An error of the user or the disk gives one message and exit code 2, Ctrl-C one message and 130. Of other errors only
-    the place is shown, because messages may quote a private text and would reach logs. Output of mechanisms, attacks
-    and libraries is hidden, too. EPSILOMETER_SHOW_ERRORS=1 shows everything.
+    An error of the user or the disk gives one message and exit code 2, Ctrl-C one message and code 130. Other errors
+    show only their place, because their messages may quote a private text and would reach logs. For the same reason,
+    output of mechanisms, attacks and libraries is hidden. EPSILOMETER_SHOW_ERRORS=1 shows everything.
     """
     end_with_parent()
     heed_interrupts()
@@ -76,7 +77,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
     data.chmod(0o700)  # it contains private texts
     withhold()
     try:
-        if "DVC_ROOT" in os.environ:  # DVC runs it, though not always as `repro`
+        if "DVC_ROOT" in os.environ:  # DVC runs the stage, perhaps by another command than `repro`
             keep_private(Path(os.environ["DVC_ROOT"]))
         _say_why()
         with names_shown(False), guarded(), recorded("/".join(label.split())):
@@ -85,10 +86,10 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
         say(f"error: {error}")
         code = 2
     except KeyboardInterrupt:
-        if RUNNER not in os.environ:  # the runner prints it for all stages
+        if RUNNER not in os.environ:  # otherwise the runner prints it once for all stages
             say(INTERRUPTED)
         code = 130
-    except BaseException as error:  # SystemExit too: Python would print a text in place of its code
+    except BaseException as error:  # also SystemExit, because Python would print a text that is given as its code
         if (trouble := disk_trouble(error)) is not None:
             say(f"error: {label}: {trouble}, then run again; results of other stages are kept")
             code = 2

@@ -1,9 +1,9 @@
-"""Guard a stage's inputs, as dvc.yaml lists them: they must be intact at its start, and unchanged at its end.
+"""Check a stage's inputs in dvc.yaml: they must be intact at its start, and unchanged at its end.
 
 DVC detects changes of a file by its inode, size and time of change. It links files from its cache without reading them,
-and records a stage's inputs as they are *after* the stage has ended (treeverse/dvc#11058). So a stage would read a
-flipped bit on the disk, and an edit made while the stage runs would be recorded as the stage's input. Both raise an
-error here, and nothing is recorded.
+so a stage would read a flipped bit on the disk. It records a stage's inputs as they are *after* the stage has ended
+(treeverse/dvc#11058), so an edit during the stage would be recorded as its input. Both raise an error here, and nothing
+is recorded.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from epsilometer.pipeline.dvc_files import (
 from epsilometer.project import origin, times
 from epsilometer.runtime import checksums, resuming
 
-_NAMED = 5  # edited inputs named in one message
-RECORDS = ("data/code/", "data/resources/")  # of stages `code` and `resources`: lists of files that a stage reads
+_NAMED = 5  # maximum number of edited inputs in a message
+# Folders of the records of `code` and `resources`, which list files that a stage reads.
+RECORDS = ("data/code/", "data/resources/")
 
 Trace = tuple[int, int, int]
 """inode, size and time of change of a file"""
@@ -42,12 +43,11 @@ Trace = tuple[int, int, int]
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Guard the work of the stage that DVC is running; a stage that is run by hand is not checked.
+    """Check the inputs of the stage that DVC is running, before and after a block. Stages run by hand are not checked.
 
-    It also records the stage's processor time, and the origin of outs that git keeps.
-
-    Raises UserError at the start for an input whose bytes differ from its record, and at the end for an input or a
-    parameter of the stage that was edited meanwhile.
+    Also records the stage's processor time, and the origin of outs that are stored in git. Raises UserError at the
+    start for an input whose bytes differ from its record, and at the end for an input or parameter that was edited
+    meanwhile.
     """
     if "DVC_STAGE" not in os.environ:
         yield
@@ -61,7 +61,7 @@ def guarded() -> Iterator[None]:
     for path, md5 in outs.items():
         if any(_overlap(path, dep) for dep in deps) and Path(path).exists() and digest(path) != md5:
             raise UserError(
-                f"{path} is damaged: its bytes are not those that dvc.lock records for it; `make audit` (or "
+                f"{path} is damaged: its bytes differ from its record in dvc.lock; `make audit` (or "
                 "`epsilometer pipeline repro`) restores all such files",
                 "EPS-P034",
             )
@@ -95,16 +95,16 @@ def _check_unedited(seen: Mapping[Path, Trace | None], params: Mapping[str, Any]
 def _fingerprint(deps: Sequence[str], params: Sequence[str], settings: dict[str, Any]) -> str:
     """Return a digest of everything that DVC compares: the bytes of the deps, and the settings of params.yaml.
 
-    The order of settings counts, unlike in DVC: attacks run in that order, and parts are numbered by it.
+    Unlike in DVC, the order of settings counts, because attacks run and parts are numbered in that order.
     """
     compared = {dep: digest(dep) for dep in deps}, {key: lookup(settings, key) for key in params}
     return hashlib.blake2b(json.dumps(compared).encode(), digest_size=16).hexdigest()
 
 
 def _named_in_records(deps: Sequence[str], root: str) -> list[str]:
-    """Return the files that the records among the deps name.
+    """Return the existing files that the records among the deps list.
 
-    Code from the project's folder, resources from the run's.
+    Paths of code are relative to the project's folder, paths of resources to the run's.
     """
     paths = []
     for dep in deps:

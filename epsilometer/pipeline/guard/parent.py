@@ -1,4 +1,4 @@
-"""End the processes of a killed run with it."""
+"""End the processes of a run that was killed."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import psutil
 
 from epsilometer.pipeline import RUNNER
 
-_SHELLS = {"sh", "dash", "bash", "zsh", "ksh", "fish"}  # that DVC may start between itself and a stage
+_SHELLS = {"sh", "dash", "bash", "zsh", "ksh", "fish"}  # shells that DVC may start between itself and a stage
 _PAUSE = 0.5  # seconds between checks
-_GRACE = 5.0  # seconds between asking this process to end and ending it
+_GRACE = 5.0  # seconds between SIGTERM and the end of this process
 
 
 def end_with_parent() -> None:
-    """End this process within about half a second of the run that started it, however that run ends.
+    """End this process about half a second after the run that started it, also if that was killed.
 
-    Otherwise a stage whose `dvc repro` was killed would continue, and write its output into that of the next run. A
-    process that was started by hand, not by a run, may outlive its shell.
+    Otherwise a stage whose `dvc repro` was killed would continue, and write into the outputs of the next run. A process
+    that was started by hand, not by a run, may outlive its shell.
     """
     if RUNNER in os.environ:
         parent = _process(int(os.environ[RUNNER]))

@@ -1,4 +1,4 @@
-"""The last section of the page: name, version, licence and size of the data and models that the parameters name."""
+"""The last section of the page: name, version, licence and size of the run's data and models."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def section(params: Params) -> Section:
         id="licences",
         link="Licences",
         heading="Licences of data and models",
-        words=["As their packages, cards or files state them. These terms apply when you pass on texts or models."],
+        words=["Packages, cards or files state these licences. They apply when you pass on texts or models."],
         blocks=[Table("", "", rows, page_only=True)],
         folded=True,
     )
@@ -58,12 +58,12 @@ def _models(params: Params) -> Iterator[Row]:
         of = each.repository
         yield _row(of.name, of.revision or "newest", _of_card(hub.snapshot(of)), each.size)
     yield from map(_embedded, sorted(_embedded_names(params)))
-    if _ENCODER.is_file():  # which a project of stand-in models lacks
+    if _ENCODER.is_file():  # absent in a project with stand-in models
         yield _encoder()
 
 
 def _embedded_names(params: Params) -> set[str]:
-    """Return the folders of weights that come with epsilometer, and that models and settings of this run name."""
+    """Return the folders of weights with epsilometer that models and settings of this run use."""
     fine_tuned = (".training.model",) if [*params.datasets_studied()] else ()
     named = [value for _, value in params.read_paths()]
     named += [path for place, path in params.data_paths() if place.startswith("models.") or place.endswith(fine_tuned)]

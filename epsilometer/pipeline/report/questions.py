@@ -42,7 +42,7 @@ def section(results: Results[QuestionParams]) -> Section | None:
 
 
 def sentence(every: Mapping[str, Sequence[Row]]) -> str:
-    """Return how many limits have which status, and where a limit is exceeded. every: rows by question."""
+    """Return the number of limits with each status, and the exceeded limits. every: rows by question."""
     at = [(name, row) for name, rows in every.items() for row in rows if row["figure"] == ALL]
     counts = Counter(row["status"] for _, row in at)
     said = ", ".join(f"{counts[status]} {status}" for status in Status if status in counts)
@@ -51,7 +51,8 @@ def sentence(every: Mapping[str, Sequence[Row]]) -> str:
 
 
 def deciding(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the deciding row of each budget, with the status of all; without a limit that of the largest figure."""
+    """Yield the deciding row of each budget, with the status of all its figures; without a limit, the largest
+    figure."""
     by_budget: dict[float | None, list[Row]] = {}
     for row in rows:
         by_budget.setdefault(row["epsilon"], []).append(row)

@@ -1,5 +1,6 @@
-"""Stage ablations@cell: the loss of a cell when one factor of the audit is varied: k, temperature, seed, match;
-for a mechanism that writes token by token, also the law of its first token.
+"""Stage ablations@cell: the loss of a cell when one factor of the audit is varied (k, temperature, seed or match).
+
+For a mechanism that writes token by token, also the distribution of its first token.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from epsilometer.project.paths import audited_texts
 from epsilometer.project.sections import Match
 from epsilometer.runtime.scaling import run
 
-SHOWN = 5  # most likely tokens
+SHOWN = 5  # number of most likely tokens
 
 Variation = tuple[str, float, int, float, int, Match]  # factor, value, k, temperature, its own seed, match
 
@@ -44,7 +45,7 @@ def main(name: str) -> None:
 
 
 def _first_tokens(params: TextsParams, name: str) -> Iterator[dict[str, str | float]]:
-    """Yield the rows of a cell at all of its epsilons, only for a public text."""
+    """Yield the rows of a cell at all of its epsilons; none unless the data set is public."""
     cell, built = params.cells[name], mechanism(params, name)
     if not (isinstance(built, HasFirstTokens) and params.datasets[cell.dataset].public):
         return
@@ -56,7 +57,7 @@ def _first_tokens(params: TextsParams, name: str) -> Iterator[dict[str, str | fl
 
 
 def _vary(name: str) -> Callable[[Variation], pl.DataFrame]:
-    """Return a function that runs one variation of a cell; an audit that several factors share runs once."""
+    """Return a function that runs one variation of a cell. Variations with equal settings are computed once."""
     params = read_params()
     audited = cache(partial(_audited, params, name, mechanism(params, name)))
 
@@ -82,7 +83,7 @@ def _variations(params: TextsParams, ablation: Ablation) -> Iterator[Variation]:
 def _audited(
     params: TextsParams, name: str, built: Mechanism, candidates: int, temperature: float, seed: int, match: Match
 ) -> pl.DataFrame:
-    """Return the rows of one variation of a cell without its factor and value, one per attack, with more columns."""
+    """Return a row per attack for one variation of a cell, without its factor and value."""
     cell = params.ablations[name]
     epsilon, count = cell.epsilon, cell.trials
     among, vectors = pool(params, cell.dataset, match)

@@ -20,16 +20,16 @@ from epsilometer.core.guarantees import stored
 from epsilometer.runtime.scaling import run as run_slices
 from epsilometer.runtime.scaling import slices
 
-BLOCKS = 4  # blocks per slice: work per text repeats in every block
+BLOCKS = 4  # blocks per slice, because work per text repeats in every slice
 
 
 def main(name: str) -> None:
-    """Write data/guesses/<cell>.parquet, beside it the attacks' counts, and data/encoded/<cell>.npz."""
+    """Write data/guesses/<cell>.parquet, the attacks' counters (.json), and data/encoded/<cell>.npz."""
     params = read_params()
     cell, engine = params.cells[name], params.runtime.engine
     cell_trials = trials(cell.dataset)
     count = len(cell_trials.target)
-    # Trials with the same candidates are in one slice, so equal questions are asked once for any number of slices.
+    # Trials with the same candidates are in one slice, so that equal questions are asked once for any number of slices.
     parts = slices(cell_trials.candidates[:, 0], BLOCKS * params.runtime.block, engine.workers, whole=True)
     guesses: dict[str, list[Guesses]] = {}
     tallies: dict[str, list[dict[str, float]]] = {}

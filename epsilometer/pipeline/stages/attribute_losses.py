@@ -1,4 +1,4 @@
-"""Stage attribute_losses@cell: upper bounds by a mechanism's law on its data set's attribute losses, without trials."""
+"""Stage attribute_losses@cell: upper bounds on the losses of attributes by a mechanism's law, without trials."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from epsilometer.cells.tables import attributes_path
 from epsilometer.core import tables
 from epsilometer.project.paths import audited
 
-_DIGITS = 12  # of a figure: the last bits of sums differ between processors
+_DIGITS = 12  # significant digits of a figure: the last bits of sums differ between processors
 
 
 def main(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Stage build@kind-name: resources of mechanisms built from public texts, each kind by its module in `building`."""
+"""Stage build@kind-name: a mechanism's resource, built from public texts by the module of its kind in `building`."""
 
 from __future__ import annotations
 

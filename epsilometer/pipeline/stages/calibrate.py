@@ -1,4 +1,4 @@
-"""`epsilometer calibrate` over an audit's cells, for flows: output of mechanisms and attacks does not reach a log.
+"""`epsilometer calibrate` over an audit's cells, for flows, without output of mechanisms and attacks in logs.
 
 usage: python -m epsilometer.pipeline.guard.entry calibrate OUT JSON
 

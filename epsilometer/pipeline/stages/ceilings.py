@@ -1,7 +1,6 @@
-"""Stage ceilings: the upper bound on any mechanism's worth where trials are of sets, and each cell's share of it.
+"""Stage ceilings: the upper bound on any mechanism's worth if trials are of sets, and each cell's share of it.
 
-Stage similarity measures worth on all trials of such a data set; the loss, by a cell's law or its strongest attack,
-is that of the same trials.
+Worth (by stage `similarity`) and loss (by the cell's law or its strongest attack) are measured on the same trials.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from epsilometer.core.guarantees import stored
 from epsilometer.corpora.parts import PUBLIC
 from epsilometer.project.paths import prepared
 
-_PUBLIC = 200  # public texts among which the best one is searched for
+_PUBLIC = 200  # number of public texts among which the best is searched for
 
 
 def main() -> None:
@@ -48,7 +47,7 @@ def main() -> None:
 
 
 def _sets(params: TextsParams, dataset: str) -> Sets:
-    from epsilometer.models.encoder import Encoder  # takes a second, which most audits can save
+    from epsilometer.models.encoder import Encoder  # loading takes a second, and most audits do not need it
 
     vectors = _unit(np.load(f"data/embeddings/{dataset}.npy"))
     numbers = tables.read(sets_path(dataset), SETS).sort("set")["texts"].to_list()
@@ -60,7 +59,7 @@ def _sets(params: TextsParams, dataset: str) -> Sets:
 
 
 def _public(params: TextsParams, dataset: str) -> list[str]:
-    """Texts of the public part; without one, of splits that are not audited."""
+    """Return texts of the public part or, if there is none, of splits that are not audited."""
     table, settings = prepared(dataset), params.datasets[dataset]
     is_public = pl.col("split") != settings.use if settings.public_part is None else pl.col("split") == PUBLIC
     return table.filter(is_public)["text"].head(_PUBLIC).to_list()
@@ -94,6 +93,6 @@ def _rows(params: TextsParams, dataset: str, sets: Sets) -> Iterator[dict[str, A
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Rows rescaled to length 1 after rounding; a row of zeros stays."""
+    """Return the rows rescaled to length 1; a row of zeros stays."""
     wide = vectors.astype(np.float64)
     return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), np.finfo(float).tiny))

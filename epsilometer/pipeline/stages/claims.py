@@ -1,4 +1,4 @@
-"""Stage claims: every claim against its worst case over a vocabulary, and the plausible deniability of its words."""
+"""Stage claims: a check of every claim in its worst case over a vocabulary, and plausible deniability of words."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from epsilometer.core.randomness import Noise
 from epsilometer.project.sections import Cell
 from epsilometer.runtime.progress import track
 
-WORDS, DRAWS = 100, 100  # for plausible deniability, as in the paper
+WORDS, DRAWS = 100, 100  # numbers for plausible deniability, as in the paper
 
 
 def main() -> None:
-    """Write data/claims.parquet and data/deniability.parquet: a row per epsilon of each mechanism on words."""
+    """Write data/claims.parquet and, for mechanisms on words, data/deniability.parquet, with a row per epsilon."""
     params = read()
-    cells: dict[str, Cell] = {}  # claims do not depend on the data set, so one cell represents all cells of a mechanism
+    cells: dict[str, Cell] = {}  # one per mechanism, because claims do not depend on the data set
     for cell in params.cells.values():
         cells.setdefault(cell.mechanism, cell)
     with (
@@ -42,10 +42,11 @@ def main() -> None:
         smaller = {name: claimed.built(params, cell, few[name]) for name, cell in cells.items()}
         budgets = {name: claimed.budgets(params, name, smaller[name]) for name in cells}
         sampled = sum(is_sampled(smaller[name], epsilon) for name in cells for epsilon in budgets[name])
-        alpha = params.audit.alpha / max(1, sampled)  # per check that may err: together they err with at most alpha
+        # For each sampled check, so that all together err with probability at most alpha.
+        alpha = params.audit.alpha / max(1, sampled)
         for name, cell in track(cells.items(), len(cells), "check claims"):
             whole = claimed.built(params, cell, cell.resource)
-            # Inputs may be all texts of a data set.
+            # The mechanism's inputs are the texts of a data set, instead of a vocabulary.
             texts = (cell.resource or "").startswith("data/prepared/")
             inputs = params.claims.vocabulary if texts else EXACT
             findings = [check_claim(smaller[name], e, alpha, params.audit.seed, inputs=inputs) for e in budgets[name]]

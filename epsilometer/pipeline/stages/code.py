@@ -1,7 +1,7 @@
 """Stage code: record the code behind the results of every stage, and of every entry with its own components.
 
-DVC cannot know beforehand what a user's own mechanism, attack, metric or generator imports. So this stage always runs,
-and the others depend on its records. A record has the same bytes until a file or a package in it changes.
+DVC cannot know what a user's own mechanism, attack, metric or generator imports. So this stage always runs, and the
+other stages depend on its records. A record has the same bytes until a file or a package in it changes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FOLDER = Path("data/code")
 def main() -> None:
     """Write data/code/<stage>.json, or data/code/<stage>/<entry>.json if entries have their own components.
 
-    data/code/paths.json names the files of all records. No stage depends on it, so a file can move.
+    data/code/paths.json has the paths of the files in all records. No stage depends on it, so a file can move.
     """
     params = read_params()
     composing.check(params)
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def records(params: Params) -> dict[Path, code.Record]:
-    """Return the records of the stages in dvc.yaml, and the paths of their files, by the files they are written to."""
+    """Return the records of the stages in dvc.yaml and the record of paths, by the file that each is written to."""
     reading = code.Reading(Path(params.root).resolve())
     of_path, files_of = dict[Path, code.Code](), bodies()
     for stage, body in dvc_files.stages().items():
@@ -48,16 +48,16 @@ def records(params: Params) -> dict[Path, code.Record]:
         if components is not None and "foreach" in body:
             for key, entry in getattr(params, composing.fragments()[stage]["foreach"].strip("${}")).items():
                 files = [file for kind in components for file in _files(params, kind, entry, key)]
-                runs = stage != "embed" or key in params.audited  # DVC cannot name cells by their data set
+                runs = stage != "embed" or key in params.audited  # DVC cannot select cells by their data set
                 python = [own, *(file for file in files if file.suffix == ".py")] if runs else []
-                # Data that only some entries read; DVC's templates cannot name them.
+                # Some entries also read data, which DVC's templates cannot express.
                 data = [file for file in files if file.suffix != ".py"]
                 of_path[FOLDER / stage / f"{key}.json"] = reading.code(python, data)
         else:
             files = [file for kind in components or () for file in _files(params, kind, None)]
             of_path[FOLDER / f"{stage}.json"] = reading.code([own, *files])
     by_path = {path: each.record for path, each in of_path.items()}
-    if params.runtime.ray and params.device != "cpu":  # workers look for their own devices
+    if params.runtime.ray and params.device != "cpu":  # each worker chooses its device
         there = {"device": {"kind": f"{params.device}, by each node of a Ray cluster"}}
         by_path = {path: record | (there if "device" in record else {}) for path, record in by_path.items()}
     return by_path | {Path(dvc_files.PATHS_OF_CODE): code.paths(of_path.values())}
@@ -76,7 +76,7 @@ def _files(params: Params, kind: str, entry: Any, key: str = "") -> Iterator[Pat
     elif kind == "attacks":
         yield from (file(IDENTIFICATION, name) for name in params.attacks)
     elif kind == "question":
-        from epsilometer.pipeline.asking import code as of_question  # it loads the mechanisms' and attacks' libraries
+        from epsilometer.pipeline.asking import code as of_question  # loads the libraries of mechanisms and attacks
 
         yield from of_question(params, key)
     elif kind == "metrics":

@@ -1,11 +1,10 @@
 """Stage embed@dataset: sentence embeddings of the audited texts.
 
-In float32, another processor's kernels change the last bits of most numbers, and rounding does not hide that (on a grid
-of 1/1024, 6 of 384,000 numbers fall into another cell). So if params.yaml asks for float32, the embeddings are computed
-in float64 and rounded to multiples of 2^-18. Kernels then differ by about 1e-15, which changes the rounding of one
-number in 10^9.
+In float32, processors differ in the last bits of most numbers, and rounding does not hide that: on a grid of 1/1024, 6
+of 384,000 numbers are rounded to another multiple. So if params.yaml asks for float32, the embeddings are computed in
+float64, where processors differ by about 1e-15, and rounded to multiples of 2^-18. That changes one number in 10^9.
 
-Texts that no cell audits are not encoded but have the vector 0. Their trials are uniform, and are not used.
+Data sets that no cell audits are not encoded: their texts have the vector 0. Their trials are uniform, and not used.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from epsilometer.project.paths import audited_texts
 from epsilometer.runtime.progress import track
 
 CHUNK = 1024  # texts encoded at a time
-GRID = 2.0**18  # cells per unit
+GRID = 2.0**18  # grid points per unit
 
 
 def main(name: str) -> None:
@@ -40,5 +39,5 @@ def main(name: str) -> None:
 
 
 def on_grid(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Vectors rounded to multiples of 1/GRID."""
+    """Return the vectors rounded to multiples of 1/GRID."""
     return np.rint(vectors * np.float32(GRID)) / np.float32(GRID)

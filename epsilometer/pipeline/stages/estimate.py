@@ -1,4 +1,4 @@
-"""Stage estimate: the empirical privacy loss of every data set, mechanism, epsilon and attack, beside its claim.
+"""Stage estimate: the empirical privacy loss of every data set, mechanism, epsilon and attack, and its claim.
 
 It also writes checks of the audit: an audit with a known loss, statistics of outputs, and other estimators.
 """
@@ -28,7 +28,7 @@ from epsilometer.project.paths import audited
 def main() -> None:
     """Write data/estimates.parquet, instrument.parquet, outputs.parquet, estimators.parquet and disagreements.parquet.
 
-    It builds no mechanism of a cell.
+    The mechanisms of cells are not built.
     """
     params = read_params()
     control = params.instrument
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _attacked(params: TextsParams, name: str) -> Iterator[Attacked]:
-    """Yield the guesses of the attacks on a cell, epsilon by epsilon; attacks in the order of params.yaml."""
+    """Yield the guesses on a cell at each epsilon, with attacks in the order of params.yaml."""
     cell, chosen = params.cells[name], attacks(params)
     cell_trials, statements = trials(cell.dataset), read_stated(stated_path(name))
     guesses = tables.read(f"data/guesses/{name}.parquet", GUESSES)

@@ -1,7 +1,7 @@
-"""Stage exact@cell: the loss that a mechanism's law proves between pairs of texts, without trials.
+"""Stage exact@cell: the exact loss between pairs of texts by a mechanism's law, without trials.
 
-The pairs are those of the audit's first trials, weighted by their frequency there (`exact` in params.yaml); if trials
-are of sets, those of all trials, since worth is measured on all of them.
+The pairs are from the audit's first trials, weighted by their frequency there (`exact` in params.yaml). If trials are
+of sets, the pairs are from all trials, because worth is measured on all of them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from epsilometer.cells.tables import curves_path, exact_path
 from epsilometer.core import tables
 from epsilometer.project.paths import audited_texts
 
-_DIGITS = 12  # of a figure: the last bits of sums differ between processors
+_DIGITS = 12  # significant digits of a figure: the last bits of sums differ between processors
 
 
 def main(name: str) -> None:
     """Write data/exact/<cell>.parquet and data/exact/<cell>.curves.parquet; without rows for a mechanism without a law.
 
-    The column `seconds` is null and figures have twelve digits, so the bytes do not depend on the machine. Private
-    texts have no witness.
+    The column `seconds` is null and figures have twelve digits, so that the bytes do not depend on the machine. If the
+    texts are private, the column `witness` is null.
     """
     params = read_params()
     cell, built = params.cells[name], well_read(params, name)

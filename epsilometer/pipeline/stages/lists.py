@@ -1,4 +1,4 @@
-"""Stage lists: the 1-D word lists of 1-Diffractor."""
+"""Stage lists: the one-dimensional word lists of 1-Diffractor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from epsilometer.text.vectors import WordVectors
 
 
 def main() -> None:
-    """Write data/lists.npz, over the words that all sources share."""
+    """Write data/lists.npz, with the words that all sources share."""
     params = read()
     sources = [WordVectors.load(Path(f"data/vectors/{name}.npz")) for name in params.words.sources]
     lists = WordLists.build(sources, params.words.lists, params.audit.seed)

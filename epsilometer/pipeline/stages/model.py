@@ -2,11 +2,11 @@
 
 The source is one of four:
 
-- the trained part of an embedded model, which is put on all-MiniLM-L6-v2: a folder with delta.safetensors (a masked
-  language model's head and upper layers) or with decoder.safetensors;
+- a folder with the trained part of an embedded model, which is joined with all-MiniLM-L6-v2: delta.safetensors (a
+  masked language model's head and upper layers) or decoder.safetensors;
 - the folder of a whole model;
-- a small tracked file {"model": id, "revision": commit} that pins a model of the Hugging Face hub;
-- such a file {"package": {...}} for a model of a package.
+- a pin {"model": id, "revision": commit} of a model on the Hugging Face hub, in a .json file;
+- a pin {"package": {...}} of a model in a package, in a .json file.
 
 A pin also has the bounds that `epsilometer bounds` measured.
 """
@@ -38,7 +38,7 @@ def main(name: str) -> None:
         shutil.copytree(locate(source), out, dirs_exist_ok=True)
         pin = read_pin(source)
         if pin is not None and ("low" in pin or hub_id(pin.get("model", ""))[0] in PUBLISHED_BOUNDS):
-            low, high = bounds(source)  # published bounds are refused at other revisions
+            low, high = bounds(source)  # raises for published bounds of another revision
             measured_on = pin.get("measured_on", "published")
             stated = {"low": low, "high": high, "measured_on": measured_on}
             write_text(json.dumps(stated), out / "bounds.json")

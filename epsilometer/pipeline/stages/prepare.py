@@ -9,7 +9,7 @@ from epsilometer.project.corpora import corpus
 
 
 def main(name: str) -> None:
-    """Write data/prepared/<name>.parquet and, beside it, a record of the dropped texts."""
+    """Write data/prepared/<name>.parquet, and <name>.json with counts of the texts that were left out."""
     prepared = corpus(read_params(), name)
     tables.write(prepared.table, f"data/prepared/{name}.parquet", PREPARED)
     tables.write_json(prepared.counts, f"data/prepared/{name}.json")

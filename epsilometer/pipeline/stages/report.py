@@ -14,7 +14,7 @@ from epsilometer.report.cells.tracked import metrics, plot_table
 def main() -> None:
     """Write data/report.html, reports/figures, reports/metrics and reports/calibration.csv.
 
-    Also reports/audit.html, the page with a record of its origin, which DVC does not track.
+    Also writes reports/audit.html, the page with a record of its origin, which DVC does not track.
     """
     params = read()
     results = TextResults(params)

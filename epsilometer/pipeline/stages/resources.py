@@ -1,8 +1,8 @@
-"""Stage resources: record each cell, and the content of its mechanism's resources.
+"""Stage resources: record each cell, and the hashes of its mechanism's resources.
 
 A mechanism may have no resource, and DVC's templates cannot omit a dependency. So a cell depends on its record, which
-has the same bytes until the cell or its resource changes. Stages that look at all cells depend on all records. An
-output of a stage is recorded with DVC's own hash. A user's own file may change at any time, so this stage always runs.
+has the same bytes until the cell or its resource changes. Stages that read all cells depend on all records. The hash of
+a stage's output is DVC's own. This stage always runs, because a user's own file may change at any time.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ FOLDER = Path("data/resources")
 
 
 def main() -> None:
-    """Write data/resources/<section>/<cell>.json: `files`, hash by path, and `cell`, its entry in params.yaml.
+    """Write data/resources/<section>/<cell>.json: `files` (hash by path) and `cell` (its entry in params.yaml).
 
-    Also writes excerpts of entries for stages that depend only on some settings: `of`, their place in params.yaml; and
-    for the report what each mechanism does, in plain words.
+    Also writes excerpts of entries (`of`: the place in params.yaml) for stages that depend only on some settings, and
+    each mechanism's description in plain words for the report.
     """
     params = read_params()
     with dvc_files.dvc_pauses():
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def records(params: Params) -> dict[Path, dict[str, Any]]:
-    """Return the records of all cells and excerpts, by the files that they are written to."""
+    """Return the records of all cells and excerpts, by the file that each is written to."""
     outs = dvc_files.recorded("outs")
     by_path: dict[Path, dict[str, Any]] = {}
     for section, cells in params.sections_of_cells():
@@ -54,9 +54,10 @@ def records(params: Params) -> dict[Path, dict[str, Any]]:
 
 
 def _hashes(cell: MechanismEntry, outs: dict[str, str]) -> dict[str, str]:
-    """Hashes of the resource, and of models that settings name beside it."""
+    """Return the hashes of the resource, and of models in a mechanism's settings."""
     models = [value for value in cell.settings.values() if isinstance(value, str) and value.startswith("data/models/")]
     paths = [Path(path).as_posix() for path in (cell.resource, *models) if path is not None]
     of_stages = {path: outs[path] for path in paths if path in outs}
-    here = Path().resolve()  # full paths, because a bare name would be that of each model's config.json
+    # Full paths, so that a file in each of several folders, such as config.json, has its own name.
+    here = Path().resolve()
     return of_stages | hashes([Path(os.path.abspath(path)) for path in paths if path not in of_stages], here)

@@ -1,6 +1,6 @@
-"""Stage rewrite@cell: every trial's source text rewritten at every epsilon, and the claim for that trial.
+"""Stage rewrite@cell: every trial's source text rewritten at every epsilon, and the claimed loss of each trial.
 
-It also writes the facts on the mechanism that later stages need, so that these need not build it.
+It also writes the facts about the mechanism that later stages need, so that they do not build it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ LATENT_BLOCK = 1 << 10  # trials per block
 def main(name: str) -> None:
     """Write data/rewrites/<cell>/<epsilon>.parquet, and <epsilon>.npy and before.npy if there are latents.
 
-    If there are outcomes, the tables also have the columns of `core.outcomes`. stated.json beside them holds the
-    mechanism's own statements (`auditing.claims.stated`), data/tokens/<cell>.parquet its tokens of the first text, and
-    data/readings/<cell>.npy its network's readings of the trials' texts.
+    If there are outcomes, the tables also have the columns of `core.outcomes`. Also writes what the mechanism states
+    (stated.json, `auditing.claims.stated`), its tokens of the first text (data/tokens/<cell>.parquet), and its
+    network's output for the trials' texts (data/readings/<cell>.npy).
     """
     params = read_params()
     cell = params.cells[name]

@@ -1,6 +1,7 @@
-"""Stage similarity: the similarity of rewrites to their texts, for the first trials of every cell and epsilon (all if
-trials are of sets), and the identifiers that survive in rewrites, for all trials; if the rewrites are certain public
-texts, the identifiers of the data set in any of these.
+"""Stage similarity: the similarity of rewrites to their texts, and the identifiers that survive in rewrites.
+
+Similarity is of the first trials of every cell and epsilon (all, if trials are of sets), identifiers are of all trials.
+If a mechanism releases only certain public texts, the identifiers of the data set in any of these are counted, too.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def _pairs(params: TextsParams) -> pl.DataFrame:
 
 
 def _leaked(params: TextsParams) -> Iterator[pl.DataFrame]:
-    """Yield the rows of LEAKAGE of each cell and epsilon; none if a data set's trials hold no identifier."""
+    """Yield the rows of LEAKAGE of each cell and epsilon; none for a data set without identifiers in its trials."""
     yield pl.DataFrame(schema=dict(LEAKAGE))
     of_data_set: dict[str, list[list[Identifier]]] = {}
     for name, cell in track(params.cells.items(), len(params.cells), "leakage"):
@@ -89,7 +90,7 @@ def _leaked(params: TextsParams) -> Iterator[pl.DataFrame]:
 
 
 def _standing(params: TextsParams) -> Iterator[pl.DataFrame]:
-    """Yield the rows of STANDING of each cell whose mechanism releases certain public texts."""
+    """Yield the rows of STANDING of each cell whose mechanism releases only certain public texts."""
     yield pl.DataFrame(schema=dict(STANDING))
     for name, cell in params.cells.items():
         built = mechanism(params, name)

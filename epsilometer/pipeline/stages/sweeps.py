@@ -1,4 +1,4 @@
-"""Stage sweeps@cell: utility and loss of a cell when one setting of its mechanism is varied, all else held fixed.
+"""Stage sweeps@cell: utility and loss of a cell when one setting of its mechanism is varied and all others are fixed.
 
 All values of a setting share candidate sets, targets and noise, so a setting without effect gives equal rows.
 """

@@ -16,8 +16,9 @@ from epsilometer.project.paths import audited
 
 
 def main(name: str) -> None:
-    """Write data/trials/<name>.parquet, the numbers of texts without partners and of distractors, and the sets of texts
-    if trials are of sets.
+    """Write data/trials/<name>.parquet, and <name>.sets.parquet, whose rows are the sets if trials are of sets.
+
+    <name>.json counts the texts, the texts without enough others of their length, and the distractors.
     """
     params = read_params()
     settings = params.trials

@@ -14,6 +14,7 @@ def main(name: str) -> None:
     """Write data/vectors/<name>.npz."""
     params = read()
     source = Path(params.path(params.words.sources[name]))
-    pinned = source.suffix == ".json" and read_pin(source) is None  # a model of the hub, whose embeddings are read
+    # A model on the hub, whose input embeddings are used.
+    pinned = source.suffix == ".json" and read_pin(source) is None
     vectors = WordVectors.from_transformer(locate(source)) if pinned else WordVectors.load(source)
     vectors.save(Path(f"data/vectors/{name}.npz"))

@@ -1,4 +1,4 @@
-"""Stage ways: what a learner keeps of three ways to share labelled texts: public texts alone, rewrites, a release."""
+"""Stage ways: how well a classifier learns from public texts alone, from rewrites, and from a released corpus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The effect of the audit's own settings: one setting varied at a time. Losses are in nats."""
+"""The effect of the audit's settings on the loss, in nats, with one setting varied at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from epsilometer.report.wording import budget, loss_between, nats, share
 
 
 def section(results: TextResults) -> Section | None:
-    """Losses when one factor is varied, most likely first tokens, and the mechanisms' tokens of a text."""
+    """Return losses when one factor is varied, most likely first tokens, and the mechanisms' tokens of a text."""
     cells = results.params.ablations
     table = results.tables([varied_path("ablations", cell) for cell in cells], ABLATIONS)
     if table.is_empty():
@@ -32,24 +32,24 @@ def section(results: TextResults) -> Section | None:
         "ablations",
         "Loss when one factor of the audit is varied",
         figure(table, results.estimates["mechanism"]),
-        caption="The number of candidates k, their sampling temperature λ (negative: unlike texts) or the seed is "
-        "varied, everything else as in this audit. Dots: plug-in value, hollow beyond the number of candidates that an "
-        "attack was validated for; bars: the interval.",
+        caption="One factor of this audit is varied: the number of candidates k, their sampling temperature λ "
+        "(negative: dissimilar texts) or the seed. Dots: plug-in value, hollow if the attack was not validated for "
+        "this number of candidates; bars: the interval.",
     )
     tables = [varied(table), *first_tokens(results.shown(first)), *tokens(results.shown(parts))]
     return Section("factors", "Ablations", "What the audit's own settings do", blocks=[factors, *tables], folded=True)
 
 
 def varied(ablations: pl.DataFrame) -> Table:
-    """Losses when one factor of the audit is varied."""
+    """Return a table of losses when one factor of the audit is varied."""
     columns = (
         NAMED + " | attack: {attack} | factor: {factor} | value: {value:number} | trials: {trials} | loss: {interval}"
         " | plug-in: {plug_in} | by two rates: {by_rates:.2f} | plug-in by two rates: {plug_in_by_rates}"
     )
     caption = (
-        "The plug-in value of the loss at the observed share of right guesses; then, from the true and false positives "
-        "of the first candidate, the lower end and the plug-in value (TeDA, figure 9). An infinite plug-in value is "
-        "above the ceiling."
+        "Plug-in: the loss at the observed share of right guesses. By two rates: lower bound and plug-in value from "
+        "the true and false positives for the first candidate (TeDA, figure 9). An infinite plug-in value is above the "
+        "ceiling."
     )
     rows = []
     for row in ablations.to_dicts():
@@ -61,10 +61,10 @@ def varied(ablations: pl.DataFrame) -> Table:
 
 
 def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
-    """Loss against the value of one factor of the audit: a row of panels per factor, a panel per attack.
+    """Return the loss against the value of one factor of the audit: a row of panels per factor, a panel per attack.
 
-    Dots are hollow beyond the number of candidates that an attack was validated for.
-    table: schema `ABLATIONS`, sorted in any way. mechanisms: all of the audit, so that styles agree.
+    Dots are hollow if an attack was not validated for this number of candidates.
+    table: schema `ABLATIONS`, in any order. mechanisms: all of the audit, so that styles agree.
     """
     style = styles(mechanisms)
     names = table["mechanism"].unique().sort().to_list()
@@ -100,7 +100,7 @@ def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
 
 
 def first_tokens(table: pl.DataFrame) -> Iterator[Table]:
-    """Yield for each cell the most likely first tokens of the rewrite of one text: `token 57.4 %`."""
+    """Yield, for each cell, a table of the most likely first tokens of the rewrite of one text: `token 57.4 %`."""
     for (dataset, mechanism, text), part in table.sort("dataset", "mechanism", "epsilon", "rank").group_by(
         "dataset", "mechanism", "text", maintain_order=True
     ):
@@ -109,12 +109,12 @@ def first_tokens(table: pl.DataFrame) -> Iterator[Table]:
             for (epsilon,), group in part.group_by("epsilon", maintain_order=True)
             for likeliest in [group.select("token", "probability").iter_rows()]
         ]
-        caption = f"Of the rewrite of “{text}”, with their probabilities."
+        caption = f"The most likely first tokens of the rewrite of “{text}”, with their probabilities."
         yield Table(f"The first token of {mechanism} on {dataset}", caption, rows, texts=True)
 
 
 def tokens(table: pl.DataFrame) -> Iterator[Table]:
-    """Yield for each text the mechanisms and the parts they split it into, the fewest parts first."""
+    """Yield, for each text, a table of the parts that mechanisms split it into, the fewest parts first."""
     parts = table.with_columns(parts=pl.col("tokens").list.len(), cut=pl.col("tokens").list.join(" · "))
     for (dataset, text), part in parts.sort("dataset", "parts", "mechanism").group_by(
         "dataset", "text", maintain_order=True

@@ -1,4 +1,4 @@
-"""The answer on each data set, as data: the decision on each mechanism and budget, and what the rewrites keep."""
+"""The answer on each data set, as data: the decision on each mechanism and budget, and the utility of rewrites."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from epsilometer.report.cells.use import UNKNOWN, Kept, Uses
 
 Budgets = Sequence[tuple[str, float | None]]  # mechanisms with their budgets
 Counts = Mapping[tuple[str, str, float | None, str], tuple[int, int]]
-"""By data set, mechanism, epsilon and limit: identifiers that survived, and how many there were."""
+"""By data set, mechanism, epsilon and limit: the number of identifiers that survived, and of all identifiers."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The decision on a data set: the budgets of mechanisms other than controls, by their decision.
+    """The decisions on a data set.
 
-    hardly: mechanisms that hardly read its texts, which are never recommended. uses: as `use.uses` returns them. rows:
-    the data set's rows of `DECISIONS`, without controls.
+    by: by decision, the mechanisms (without controls) with their budgets; hardly: mechanisms that truncate or do not
+    know most of its texts, which are never recommended; uses: from `use.uses`; rows: the data set's rows of
+    `DECISIONS`, without controls.
     """
 
     dataset: str
@@ -34,34 +35,35 @@ class Answer:
 
     @property
     def audited(self) -> Budgets:
-        """All audited budgets."""
+        """All audited mechanisms with their budgets."""
         return [cell for cells in self.by.values() for cell in cells]
 
     @property
     def usable(self) -> Budgets:
-        """The budgets within the limits, of mechanisms that read the texts."""
+        """The mechanisms with budgets within the limits, without those that hardly read the texts."""
         return [cell for cell in self.by.get(Status.WITHIN, ()) if cell[0] not in self.hardly]
 
     def use(self, cell: tuple[str, float | None]) -> Kept:
-        """Return what the rewrites of a cell keep."""
+        """Return the utility of the rewrites of a cell."""
         return self.uses.get((self.dataset, *cell), UNKNOWN)
 
     def keeping(self, more: bool | None) -> Budgets:
-        """Return the usable cells that keep more than a fixed sentence (True), no more (False), or unknown (None)."""
+        """Return the usable cells whose utility exceeds a fixed sentence's (True), does not (False), or is unknown
+        (None)."""
         return [cell for cell in self.usable if self.use(cell).more is more]
 
     def limit(self, cell: tuple[str, float | None], limit: str) -> Mapping[str, Any] | None:
-        """Return the row of a limit of a cell; None if it has none."""
+        """Return the row of a limit of a cell; None if it does not exist."""
         of = ((row["mechanism"], row["epsilon"], row["limit"]) for row in self.rows)
         return next((row for row, key in zip(self.rows, of, strict=True) if key == (*cell, limit)), None)
 
     def worst(self, cells: Budgets) -> Mapping[str, Any] | None:
-        """Return the row of the cell with the worst pair."""
+        """Return the row of the cell that has the worst pair among these cells."""
         whole = [row for row in self.rows if row["limit"] == ALL]
         return average.worst([row for row in whole if (row["mechanism"], row["epsilon"]) in cells])
 
     def least(self) -> Mapping[str, Any] | None:
-        """Return the deciding row of the cell that exceeds its limits by least."""
+        """Return the row of the most exceeded limit, of the cell where that excess is smallest."""
         over: dict[tuple[str, float | None], Mapping[str, Any]] = {}
         for row in self.rows:
             if row["limit"] != ALL and row["decision"] == Status.BEYOND:
@@ -78,7 +80,7 @@ def _excess(row: Mapping[str, Any]) -> float:
 def answers(table: pl.DataFrame, unread: Mapping[tuple[str, str], Any], keeps: Uses) -> list[Answer]:
     """Return the answer of each data set.
 
-    table: schema `DECISIONS`; unread: as `TextResults.unread` returns it; keeps: as `use.uses` returns it.
+    table: schema `DECISIONS`; unread: from `TextResults.unread`; keeps: from `use.uses`.
     """
     every = []
     for (dataset,), rows in table.group_by("dataset", maintain_order=True):
@@ -99,5 +101,5 @@ def largest(cells: Budgets) -> tuple[str, float | None]:
 
 
 def names_of(cells: Budgets) -> list[str]:
-    """Return the mechanisms, by name."""
+    """Return the names of the mechanisms, sorted."""
     return sorted({name for name, _ in cells})

@@ -1,4 +1,4 @@
-"""The worst pair, and texts that are easily recognised: both are hidden by an average over pairs."""
+"""The worst pair, and texts that are easily recognised, which an average over pairs hides."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from epsilometer.core.rounding import NEAREST, UP
 from epsilometer.report.wording import guesses, in_guesses, inflected, unbounded
 
-SURELY = guesses(4.0, NEAREST)  # of 100 guesses, right at 4 nats
+SURELY = guesses(4.0, NEAREST)  # right guesses of 100 at 4 nats
 ALONE = "the average alone was bounded"
 
 
 def worst(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the row with the worst pair, among rows `all` of `DECISIONS`; None if one of them has no pairs."""
+    """Return the row with the worst pair, among rows `all` of `DECISIONS`; None if a row has no compared pairs."""
     if not rows or any(row["worst_pair"] is None for row in rows):
         return None
     return max(rows, key=lambda row: (row["worst_pair"], row["texts_above_4"]))
@@ -27,14 +27,14 @@ def hidden(row: Mapping[str, Any] | None) -> str:
     pairs = f"{row['pairs_compared']:,} of {row['pairs_there']:,} pairs"
     most = "" if row["largest"] is None else f" No output gives more than {in_guesses(row['largest'])}."
     return (
-        f"The worst pair compared is told apart in {in_guesses(row['worst_pair'])}. {above:,} of "
-        f"{row['texts_compared']:,} texts {inflected(above, 'is', 'are')} told apart from some text in more than "
+        f"In the worst pair compared, an attacker is right in {in_guesses(row['worst_pair'])}. {above:,} of "
+        f"{row['texts_compared']:,} texts {inflected(above, 'is', 'are')} told apart from another text in more than "
         f"{SURELY:g} of 100 guesses (4 nats; {pairs} compared).{most}"
     )
 
 
 def briefly(row: Mapping[str, Any] | None) -> str:
-    """Return the same in a few words: `worst pair 85.2 of 100, 0 of 412 texts above 98.2`."""
+    """Describe the worst pair in a few words: `worst pair 85.2 of 100, 0 of 412 texts above 98.2`."""
     if row is None or row["worst_pair"] is None:
         return ALONE
     above = f"{row['texts_above_4']:,} of {row['texts_compared']:,} texts above {SURELY:g}"
@@ -42,7 +42,7 @@ def briefly(row: Mapping[str, Any] | None) -> str:
 
 
 def columns(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return the same as cells of a table."""
+    """Return the worst pair, and the counts of texts and pairs, as cells of a table."""
     if row["worst_pair"] is None:
         return {"worst pair": ALONE}
     return {

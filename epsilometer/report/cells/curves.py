@@ -44,7 +44,7 @@ from epsilometer.report.wording import (
 )
 
 _DOT = 38  # square pixels
-_NEAR = 0.03  # of the highest dot: a dot nearer than this hides one beneath
+_NEAR = 0.03  # share of the highest dot's value; dots nearer than this hide each other
 _ARROW = "M0,-1.6L1,0H0.3V1.6H-0.3V0H-1Z"
 _TOOLTIP = [
     alt.Tooltip("mechanism:N"),
@@ -54,7 +54,8 @@ _TOOLTIP = [
     alt.Tooltip("plug_in:N", title="plug-in"),
     alt.Tooltip("correct:N", title="correct guesses"),
 ]
-MEASURES = {  # the columns of each panel of exact losses: its line, the lower and the upper end of its band, its dots
+# Panel of exact losses: columns of its line (the band's lower end), of the band's upper end, and of its dots.
+MEASURES = {
     "exact: average over pairs": ("average_low", "average_high", "average"),
     "exact: median to 95 % of pairs": ("median", "q95", "median"),
     "exact: worst pair": ("worst", "worst", "worst"),
@@ -69,14 +70,14 @@ _EXACT_TOOLTIP = [
 
 
 _BY_LAW = (
-    " The first row has losses by the mechanisms' laws, between texts of equal length: its bands are the numerical "
-    "error of the average, and the median to 95 % of pairs; its dots are hollow if the law is about something that is "
-    "not released."
+    " The first row has exact losses by the mechanisms' laws, between texts of equal length. Its bands are the "
+    "numerical error of the average, and the range from the median to 95 % of pairs. Its dots are hollow if the law "
+    "describes a view that is not released."
 )
 
 
 def section(results: TextResults) -> Section:
-    """Return the curves of every data set; each file has its own legend, the page has one for all of them."""
+    """Return the curves of every data set. Each file has its own legend; the page has one legend for all figures."""
     estimates, exact = results.estimates, by_equal_length(results.exact)
     figures = []
     for name in estimates["dataset"].unique().sort():
@@ -84,12 +85,12 @@ def section(results: TextResults) -> Section:
         words = f"Calibration curves of data set {name}"
         figures.append(Figure(file_name("curves", name), words, without_legend(saved), saved=saved, heading=name))
     explained = (
-        "How much privacy loss the attacks prove, for each nominal ε. Lower is better. **Heights can be compared "
-        "between mechanisms; horizontal positions cannot**: one mechanism spends its ε on each word, another on a "
-        "whole text or per unit of distance, as its claim says.",
-        f"Line: the proven loss (a lower bound at confidence {confidence(results.params.audit.alpha)}); dots: plug-in "
-        "value, hollow where the attack sees what is not released or was not validated for this number of candidates; "
-        "band: up to the upper end of the interval; dashes: the most that this number of trials can show."
+        "The privacy loss that attacks prove at each nominal ε. Lower is better. **Compare mechanisms by height, not "
+        "by horizontal position**: ε is for each word in one claim, and for a whole text or a unit of distance in "
+        "another.",
+        f"Line: the proved loss (a lower bound at confidence {confidence(results.params.audit.alpha)}); dots: plug-in "
+        "value, hollow if the attack reads views that are not released or was not validated for this number of "
+        "candidates; band: up to the upper bound; dashed line: the largest loss that this number of trials can prove."
         + (_BY_LAW if len(exact) else ""),
     )
     cells = [(cell.dataset, cell.mechanism) for cell in results.params.cells.values()]
@@ -110,10 +111,9 @@ def section(results: TextResults) -> Section:
 
 
 def losses(results: TextResults, estimates: pl.DataFrame) -> Iterator[Table]:
-    """Yield a table per data set: the strongest attack on what is released, then each attack, then the claim's verdict.
+    """Yield a table per data set: losses by the strongest attack on the release and by each attack, and the verdict.
 
-    estimates: as `verdicts.with_overall` returns them. Losses that worth proves without an attack are beside the
-    attacks.
+    estimates: from `verdicts.with_overall`. A column `worth` has the losses that similarity proves without an attack.
     """
     order, lawful = [*results.params.attacks], set(results.exact.select(CELL).iter_rows())
     certificates = {tuple(cell): proved(loss) for *cell, loss in certified(results).select(*CELL, "proved").iter_rows()}
@@ -136,16 +136,16 @@ def losses(results: TextResults, estimates: pl.DataFrame) -> Iterator[Table]:
         single = table.filter(pl.col("attack").is_in(attacks))["ceiling"].to_numpy().max()
         several = table.filter(attack=STRONGEST)["ceiling"].to_numpy().min()
         caption = (
-            f"k = {table['candidates'][0]}, {table['trials'][0]:,} trials a row. Every guess right shows "
-            f"{proved(single)} nats with one attack, at least {proved(several)} with the strongest of several, which "
-            "pays for the choice."
-            + (" Worth: what the cosines prove without any attack; not among these." if worth else "")
+            f"k = {table['candidates'][0]}, {table['trials'][0]:,} trials for each row. If every guess is right, one "
+            f"attack proves {proved(single)} nats, and the strongest of several at least {proved(several)}, because "
+            "the choice "
+            "is corrected for." + (" Worth: the loss that the cosines prove without any attack." if worth else "")
         )
         yield Table(f"Losses on {dataset}", caption, rows, off_page=True)
 
 
 def without_legend(specification: Specification) -> Specification:
-    """Return the same figure without the legend of mechanisms."""
+    """Return a figure without its legend of mechanisms."""
     panels = [
         {**panel, "layer": [{**layer, "encoding": _unexplained(layer["encoding"])} for layer in panel["layer"]]}
         for panel in specification["concat"]
@@ -161,14 +161,14 @@ def _unexplained(encoding: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def figure(estimates: pl.DataFrame, dataset: str, exact: pl.DataFrame | None = None) -> Specification:
-    """Loss against nominal epsilon (log scale) for one data set: a panel per attack, a colour per mechanism.
+    """Return the loss against nominal epsilon (log scale) for one data set: a panel per attack, a colour per mechanism.
 
-    Line: `loss`; band: `loss` to `upper`; dots: `point`; dashes: ceiling; an arrow if `upper` lies above it. Dots are
-    hollow if the attack sees more than the release, or has not been validated for this number of candidates. The
-    strongest attack inside has a panel if it differs from the strongest on what is released. exact: rows of `EXACT`,
-    one per cell, shown in the first row of panels: the average, the quantiles and the worst pair, on a scale that is
-    logarithmic above 1 nat. All figures of one audit share their axes and styles. A mechanism without a budget is a
-    line across the panel. The parameter `highlight` (names; none for all) fades the rest.
+    Line: `loss`; band: `loss` to `upper`; dots: `point`; dashes: ceiling; an arrow if `upper` is above the ceiling.
+    Dots are hollow if the attack reads more than the release, or is not validated for this number of candidates. The
+    strongest attack on all views has a panel if it reads views that are not released. exact: rows of `EXACT`, one per
+    cell, for a first row of panels: the average, the quantiles and the worst pair, on a scale that is logarithmic above
+    1 nat. All figures of one audit share their axes and styles. A mechanism without a budget is a line across the
+    panel. The parameter `highlight` (names of mechanisms) fades all others.
     """
     if estimates.filter(attack=STRONGEST_INSIDE)["released"].all():
         estimates = estimates.filter(pl.col("attack") != STRONGEST_INSIDE)
@@ -190,7 +190,7 @@ def figure(estimates: pl.DataFrame, dataset: str, exact: pl.DataFrame | None = N
 
 @dataclass(frozen=True)
 class _Panels:
-    """Panels of one size, the encodings that they share, and the rows that they name."""
+    """Panels of one size, their shared encodings, and their rows."""
 
     x: alt.X
     colour: alt.Color
@@ -209,7 +209,7 @@ class _Panels:
         tooltip: list[alt.Tooltip],
         ceiling: float | None = None,
     ) -> None:
-        """Add a panel with these rows; ceiling: that of the trials, if the rows are exact and so have none."""
+        """Add a panel with these rows. ceiling: of the trials, if the rows are exact losses, which have no ceiling."""
         number, exact = len(self.charts), ceiling is not None
         ceilings = [ceiling] if ceiling is not None else sorted({row["ceiling"] for row in rows})
         axis, scale = height
@@ -259,7 +259,7 @@ class _Panels:
 def _encodings(estimates: pl.DataFrame) -> tuple[alt.X, alt.Color, alt.Shape, alt.StrokeDash]:
     """Return the axis of epsilon and the marks of mechanisms, with a legend of all mechanisms on top."""
     style = styles(estimates["mechanism"])
-    fitting = WIDTH // (7 * max(map(len, style)) + 48)  # columns of names in one line, with 7 pixels per letter
+    fitting = WIDTH // (7 * max(map(len, style)) + 48)  # number of names that fit in one line, with 7 pixels per letter
     legend = alt.Legend(
         title=None,
         orient="top",
@@ -283,7 +283,7 @@ def _encodings(estimates: pl.DataFrame) -> tuple[alt.X, alt.Color, alt.Shape, al
 
 
 def _apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows with the size of their dots: a dot beneath others, drawn before them, is larger to be visible."""
+    """Return the rows with the sizes of their dots. A dot that later dots cover is larger, so that it stays visible."""
     span = max((row["point"] for row in rows), default=0.0) or 1.0
 
     def above(place: int) -> int:
@@ -295,13 +295,13 @@ def _apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _shown(strong: float, weak: float) -> alt.OpacityValue:
-    """Weak opacity when other mechanisms are highlighted."""
+    """Return an opacity: `weak` for a mechanism if only others are highlighted, else `strong`."""
     chosen = "length(highlight) == 0 || indexof(highlight, datum.mechanism) >= 0"
     return alt.OpacityValue(weak, condition={"test": chosen, "value": strong})
 
 
 def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return one panel's rows: values for drawing, clipped at the ceiling, and for the tooltips, unclipped."""
+    """Return one panel's rows: values for drawing, clipped at the ceiling, and unclipped values for tooltips."""
     shown = within_ceiling(estimates).with_columns(budgets=pl.len().over("mechanism"))
     columns = ("mechanism", "epsilon", "loss", "point", "upper", "ceiling", "budgets")
     return [
@@ -320,14 +320,14 @@ def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _top(exact: pl.DataFrame) -> float:
-    """Return the value at which the exact losses are clipped: above all that are finite."""
+    """Return the value at which exact losses are clipped, which is above all finite losses."""
     columns = {column for measure in MEASURES.values() for column in measure}
     finite = [v for v in exact.select(columns).to_numpy().ravel() if math.isfinite(v)]
     return 1.3 * max(1.0, *finite)
 
 
 def _exact_points(exact: pl.DataFrame, measure: tuple[str, str, str], top: float) -> list[dict[str, Any]]:
-    """Return one panel's rows of known exact losses; above: beyond the axis, or known only from below."""
+    """Return one panel's rows of exact losses. above: True for an infinite loss, or if only a lower bound is known."""
     low, high, dot = measure
     rows = (
         exact.drop_nulls(measure)

@@ -1,4 +1,4 @@
-"""The data sets of an audit: the sources of their texts, and the texts left out."""
+"""The data sets of an audit: the sources of their texts, and the numbers of texts that were left out."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from epsilometer.report.wording import listed
 
 
 def datasets(results: TextResults) -> pl.DataFrame:
-    """A row per data set: the source of its texts, the number left out, and the number that serve as distractors.
+    """Return a row per data set: the source of its texts, and the numbers of texts left out and of distractors.
 
-    match: the property that the candidates of a trial share, null for none; distinct: texts that serve as distractors;
-    five_commonest: the share of all distractor slots that the five most-used distractors fill.
+    match: the property that the candidates of a trial share, null for none; distinct: the number of different texts
+    among distractors; five_commonest: the share of distractor slots that the five most-used distractors fill.
     """
     return pl.DataFrame([_dataset(results, name) for name in results.params.datasets])
 
@@ -44,14 +44,14 @@ def _dataset(results: TextResults, name: str) -> dict[str, Any]:
 
 
 def settings(results: TextResults) -> dict[str, str]:
-    """Return the settings by which the trials were drawn, by name."""
+    """Return the settings that trials were sampled with, by name."""
     trials = results.params.trials
     numbers = {"trials": f"{trials.count:,}", "candidates k": f"{trials.candidates}"}
     return numbers | {"temperature λ": f"{trials.temperature:,g}"}
 
 
 def rows(results: TextResults) -> list[dict[str, str]]:
-    """`datasets` as rows of the report's table."""
+    """Return `datasets` as rows of the report's table."""
     columns = (
         "data set: {dataset} | source: {source} | public: {yes} | texts: {texts:,} | "
         "duplicates merged: {duplicates_merged:,} | empty dropped: {empty_dropped:,} | "
@@ -63,7 +63,7 @@ def rows(results: TextResults) -> list[dict[str, str]]:
 
 
 def sentence(params: TextsParams, names: Iterable[str]) -> str:
-    """Return the data sets and settings of the study's tables, in a paragraph; names: of the data sets studied."""
+    """Describe the data sets and settings of the study's tables in a paragraph. names: the data sets studied."""
     named = ", ".join(
         name if params.match(name) == "none" else f"{name} (candidates matched by {params.match(name)})"
         for name in names
@@ -76,7 +76,7 @@ def sentence(params: TextsParams, names: Iterable[str]) -> str:
 
 
 def audited(results: TextResults) -> str:
-    """Return a sentence on the audited texts: real ones, or generated ones, which show nothing about real texts."""
+    """Return a sentence on the audited texts: real, or generated, which prove nothing about real texts."""
     named: dict[str, list[str]] = {}
     for name in dict.fromkeys(cell.dataset for cell in results.params.cells.values()):
         source = results.params.datasets[name].source

@@ -1,8 +1,8 @@
 """A dossier for one release: a page to sign, in plain words, and a page of evidence.
 
-It is about one mechanism, budget and data set. The evidence is in the words of the Article 29 Working Party's Opinion
-05/2014 (singling out, linkability, inference) and of NIST SP 800-226 (its privacy hazards). `auditing.decisions`
-decides if a limit is kept; the dossier reports it. It holds figures and names, but no text.
+A release is one mechanism at one budget on one data set. The evidence follows the Article 29 Working Party's Opinion
+05/2014 (singling out, linkability, inference) and NIST SP 800-226 (its privacy hazards). `auditing.decisions` decides
+if a limit is kept, and the dossier reports it. The dossier has figures and names, but no text.
 """
 
 from __future__ import annotations
@@ -45,13 +45,14 @@ from epsilometer.report.sheet import Block, Break, Form, Grid, Heading, Paragrap
 from epsilometer.report.wording import FEW, guesses, guesses_beside, listed, per_100, survived
 
 AMONG = (2, 10, 1000)
-NOT_LEGAL = "This is a measurement, not a legal finding: whether data are anonymous in law is for its reader to decide."
-_KIND: dict[str, str] = {Status.WITHIN: "good", Status.BEYOND: "bad"}  # of a decision, on the page; all others are open
-_HOLDS: dict[str, str] = {Status.WITHIN: "holds", Status.BEYOND: "exceeded"}  # of a single limit
+NOT_LEGAL = "This is a measurement, not a legal finding. Its reader must decide whether data are anonymous in law."
+# Colour of a decision; all other decisions are open.
+_KIND: dict[str, str] = {Status.WITHIN: "good", Status.BEYOND: "bad"}
+_HOLDS: dict[str, str] = {Status.WITHIN: "holds", Status.BEYOND: "exceeded"}  # word for the status of a single limit
 _HIDDEN = ("worst_pair", "texts_above_4", "texts_compared", "pairs_compared", "pairs_there", "largest")
-NO_WORDS = "a paragraph of its docstring that begins “In plain words it” would be shown here"
+NO_WORDS = "write a paragraph in its docstring that begins “In plain words it”, and it is shown here"
 _NO_LABELS = "Not tested: the data set has no labels."
-_UNSEEN = "none is recorded or matches a pattern; names were not searched"
+_UNSEEN = "none is recorded, and no pattern of identifiers matches; names were not searched for"
 
 
 class _Model(BaseModel):
@@ -64,17 +65,17 @@ class Release(_Model):
     dataset: str
     mechanism: str
     epsilon: float | None
-    control: bool = Field(description="the mechanism checks the audit and is not to be used")
+    control: bool = Field(description="whether the mechanism only checks the audit and must not be used")
     texts: int = Field(description="distinct audited texts")
     trials: int
     candidates: int = Field(description="texts among which the source of a rewrite is guessed in a trial")
     attacks: list[str]
     strongest: str
-    alpha: float = Field(description="error of an interval")
+    alpha: float = Field(description="error probability of an interval")
 
 
 class Limited(_Model):
-    """A stated limit and the bounds on its figure; a row of the table of decisions."""
+    """A limit and the bounds on its figure: a row of the table of decisions."""
 
     limit: str
     allowed: float | None
@@ -86,48 +87,52 @@ class Limited(_Model):
     why: str | None
     needed: int | None
     settles: str | None
-    survived: int | None = Field(None, description="of identifiers, those that occur in rewrites")
-    cases: int | None = Field(None, description="of identifiers, how many there were")
+    survived: int | None = Field(None, description="for identifiers, the number that occur in rewrites")
+    cases: int | None = Field(None, description="for identifiers, the number of all")
 
 
 class Named(_Model):
-    """Right guesses of 100 at the source of a rewrite, among a number of texts."""
+    """The right guesses of 100 about the source of a rewrite, among a number of texts."""
 
     among: int
     guessing: float
-    at_least: float | None = Field(description="by the strongest attack, rounded down; null where it was not measured")
+    at_least: float | None = Field(description="by the strongest attack, rounded down; null if it was not measured")
     at_most: float | None = Field(
-        description="by an adversary who sees one rewrite, over all pairs of texts, by the mechanism's law at 99 %, "
-        "rounded up; null without one"
+        description="for an adversary who sees one rewrite, over all pairs of texts, by the mechanism's law at 99 %, "
+        "rounded up; null without a law"
     )
     at_most_compared: float | None = Field(
-        description="the same on the pairs of texts compared, without an interval for the others"
+        description="as at_most, but over the compared pairs of texts, without an interval for other pairs"
     )
 
 
 class Use(_Model):
-    """The information that rewrites keep; null where it was not measured."""
+    """The utility of rewrites; null if it was not measured."""
 
     cosine: float | None = Field(description="mean cosine of text and rewrite")
-    fixed_sentence: float | None = Field(description="the same of the best fixed sentence given to everybody")
-    f1: dict[str, float] = Field(description="macro F1, by label, of classifiers trained on rewrites")
-    f1_of_texts: dict[str, float] = Field(description="the same of classifiers trained on the texts themselves")
-    more: bool | None = Field(description="whether rewrites keep more than one fixed sentence, by cosine")
+    fixed_sentence: float | None = Field(description="mean cosine of text and the best fixed sentence for everybody")
+    f1: dict[str, float] = Field(description="macro F1 of classifiers trained on rewrites, by label")
+    f1_of_texts: dict[str, float] = Field(
+        description="macro F1 of classifiers trained on the texts themselves, by label"
+    )
+    more: bool | None = Field(description="whether the cosine of rewrites exceeds that of the fixed sentence")
 
 
 class Person(_Model):
-    """The number of texts of a person, and what follows. A limit of the audit is for one text."""
+    """The number of texts of a person, and its consequences. A limit of the audit is for one text."""
 
     texts: int
-    confirmed: bool = Field(description="stated by who writes the dossier; else one text is assumed")
+    confirmed: bool = Field(
+        description="whether the writer of the dossier stated the number; otherwise one text is assumed"
+    )
     at_most: float | None = Field(
         description="right guesses of 100 between two people with this number of texts; null without an upper bound"
     )
-    holds: bool = Field(description="whether the upper bounds for these texts are within the limits of one text")
+    holds: bool = Field(description="whether the upper bounds for all texts of a person are within the limits")
 
 
 class Said(_Model):
-    """A question or a hazard, and the audit's answer."""
+    """A question or a hazard, with the audit's answer."""
 
     about: str
     asks: str
@@ -135,14 +140,14 @@ class Said(_Model):
 
 
 class Hash(_Model):
-    """A hash of something that the decision depends on: if it changes, the decision is void."""
+    """The hash of an input of the decision. If the input changes, the decision is void."""
 
     of: str
     sha256: str
 
 
 class Dossier(_Model):
-    """One release. `schema` changes with every change that a reader would notice."""
+    """The dossier of one release. `schema` changes with every change that a reader would notice."""
 
     version: Literal["epsilometer/dossier/4"] = Field(alias="schema", default="epsilometer/dossier/4")
     source: dict[str, str] = Field(description="date, profile, commit, device, and the version of epsilometer")
@@ -150,24 +155,28 @@ class Dossier(_Model):
     decision: str = Field(description="within, beyond, not exceeded by these attacks, or open")
     answer: str
     audited: str = Field(description="whether the texts are real or generated")
-    mechanism_does: str = Field(description="in plain words; empty if the file of the mechanism does not say")
+    mechanism_does: str = Field(description="a description in plain words; empty if the mechanism's file has none")
     use: Use
     use_in_words: str
     person: Person
     worst_pair: float | None = Field(
-        description="largest loss of a pair of texts compared, in nats; null without a law"
+        description="largest loss of a compared pair of texts, in nats; null without a law"
     )
     texts_above_4: int | None = Field(
-        description="texts that lose more than 4 nats to at least one text compared with them; null without a law"
+        description="number of texts that lose more than 4 nats in at least one compared pair; null without a law"
     )
     texts_compared: int | None
     pairs_compared: int | None
-    pairs_there: int | None = Field(description="pairs of all audited texts")
-    largest: float | None = Field(description="largest loss of any output of all pairs, in nats; null if unknown")
-    otherwise: str = Field(description="the limits for which no text, or no draw, could have shown the opposite")
+    pairs_there: int | None = Field(description="number of pairs of all audited texts")
+    largest: float | None = Field(description="largest loss of any output, over all pairs, in nats; null if unknown")
+    otherwise: str = Field(
+        description="the limits that no other texts, or no other random numbers, could have shown to be exceeded"
+    )
     limits: list[Limited]
     budgets: dict[str, str] = Field(description="the decision at every audited budget of the mechanism on these texts")
-    kept_at_budgets: dict[str, str] = Field(description="what the rewrites keep at each of them, in words")
+    kept_at_budgets: dict[str, str] = Field(
+        description="the utility of the rewrites at each of these budgets, in words"
+    )
     claim: str
     claim_verdict: str
     named: list[Named]
@@ -190,9 +199,10 @@ def dossier(
 ) -> Dossier:
     """Return the dossier of a cell at one of its budgets, from a finished audit.
 
-    epsilon: None for the largest budget within the limits, else the smallest. source: the origin of the page; hashes:
-    SHA-256 of everything that the decision depends on, by name. texts_per_person: as confirmed; None assumes one.
-    Raises UserError for a cell or budget that was not audited, and for fewer than one text.
+    epsilon: None for the largest budget within the limits or, if there is none, the smallest budget. source: the origin
+    of the page; hashes: SHA-256 of everything that the decision depends on, by name. texts_per_person: as the user has
+    confirmed; None assumes one. Raises UserError for a cell or budget that was not audited, and for fewer than one
+    text.
     """
     if cell not in results.params.cells:
         raise unknown("cell", cell, list(results.params.cells))
@@ -241,7 +251,7 @@ def dossier(
 
 
 def _release(results: TextResults, of: Cell, best: Mapping[str, Any], tried: pl.DataFrame) -> Release:
-    """Return the audited release. best: the strongest attack's row of `ESTIMATES`; tried: those of all attacks."""
+    """Return the audited release. best: the strongest attack's row of `ESTIMATES`; tried: the rows of all attacks."""
     return Release(
         dataset=of.dataset,
         mechanism=of.mechanism,
@@ -262,9 +272,9 @@ def blocks(of: Dossier) -> list[Block]:
 
 
 def _to_sign(of: Dossier) -> list[Block]:
-    """Return the page to sign. It has no epsilon without what it does, and no loss without guesses."""
+    """Return the page to sign. It explains each epsilon by its effect, and each loss in guesses."""
     release = of.release
-    does = of.mechanism_does or f"is described in its file alone ({NO_WORDS})"
+    does = of.mechanism_does or f"is described only in its file ({NO_WORDS})"
     return [
         Paragraph(of.source.get("date", ""), "note"),
         Paragraph(of.answer, _colour(of)),
@@ -272,16 +282,16 @@ def _to_sign(of: Dossier) -> list[Block]:
         Heading("What was audited"),
         Paragraph(f"{of.audited} This page is about {release.dataset}, {release.texts:,} texts."),
         Paragraph(f"{release.mechanism}{at_budget(release.epsilon)} {does}."),
-        Heading("What it means for a person, and what it is good for"),
-        Grid(["What an attacker learns", "What the rewrites keep"], [[_means(of), of.use_in_words]], (), (100, 70)),
-        Heading("What remains"),
+        Heading("What it means for a person, and how useful the rewrites are"),
+        Grid(["What an attacker learns", "Utility of the rewrites"], [[_means(of), of.use_in_words]], (), (100, 70)),
+        Heading("The risk that remains"),
         Paragraph(_remains(of)),
         Heading("What was not tested"),
         Paragraph(" ".join(f"({number}) {text}" for number, text in enumerate(of.not_tested, 1))),
-        Heading("What voids it"),
+        Heading("What makes it void"),
         Paragraph(
-            "Another model, other data, other settings, other code, or more texts per person than stated: anything "
-            "with another digest than on the second page."
+            "Another model, other data, other settings, other code (anything whose digest differs from the second "
+            "page), or more texts per person than stated."
         ),
         Heading("For the file"),
         Form(
@@ -300,7 +310,7 @@ def _to_sign(of: Dossier) -> list[Block]:
 
 
 def _colour(of: Dossier) -> str:
-    """Return the kind of the answer's paragraph."""
+    """Return the colour of the answer's paragraph."""
     if of.decision == Status.WITHIN:
         return "good" if of.use.more and of.person.holds else "open"
     return _KIND.get(of.decision, "open")
@@ -311,15 +321,16 @@ def _means(of: Dossier) -> str:
     loss = next(limited for limited in of.limits if limited.limit == LOSS)
     if loss.high is not None and math.isfinite(loss.high):
         said = [
-            f"An attacker with two texts and a rewrite of one names the right text in at most {_guesses(loss, UP)}."
+            f"An attacker with two texts and a rewrite of one of them picks the right text in at most "
+            f"{_guesses(loss, UP)}."
         ]
     elif loss.low is not None:
         said = [
-            f"The attacks of the audit name the right one of two texts in at least {_guesses(loss, DOWN)}; more is not "
+            f"The attacks of the audit pick the right one of two texts in at least {_guesses(loss, DOWN)}; more is not "
             "ruled out."
         ]
     else:
-        said = ["What an attacker learns was not measured."]
+        said = ["The attacker's guesses were not measured."]
     said += [
         f"Among {named.among:,} texts: at most {named.at_most:g} of 100 ({named.guessing:g} by chance)."
         for named in of.named
@@ -332,7 +343,7 @@ def _means(of: Dossier) -> str:
 
 
 def _guesses(loss: Limited, way: str) -> str:
-    """`71.0 of 100 guesses (0.90 nats; 50 is chance, 73.1 is allowed)`."""
+    """Describe a bound: `71.0 of 100 guesses (0.90 nats; 50 is chance, 73.1 is allowed)`."""
     value, allowed = (loss.high, loss.allowed) if way == UP else (loss.low, loss.allowed)
     assert value is not None
     assert allowed is not None
@@ -343,10 +354,7 @@ def _guesses(loss: Limited, way: str) -> str:
 
 
 def _remains(of: Dossier) -> str:
-    """Return the risk that remains.
-
-    The worst pair, rare outputs and identifiers, and what other texts could not change.
-    """
+    """Describe the risk that remains: worst pair, rare outputs and identifiers, and limits that hold for any texts."""
     rest = [limited for limited in of.limits if limited.limit != LOSS and limited.allowed is not None]
     said = [average.hidden(of.model_dump())]
     said += [f"{limit_name(limited.limit).capitalize()}: {_range(limited)}." for limited in rest]
@@ -356,7 +364,7 @@ def _remains(of: Dossier) -> str:
 
 
 def _evidence(of: Dossier) -> list[Block]:
-    """Return the page of evidence, with the digests at its foot."""
+    """Return the page of evidence, with the digests at its end."""
     limits = [
         [
             _HOLDS.get(limited.decision, limited.decision),
@@ -372,7 +380,7 @@ def _evidence(of: Dossier) -> list[Block]:
         Heading("Evidence"),
         Paragraph(" · ".join(of.source.values()), "note"),
         Paragraph(_how(of)),
-        Paragraph(f"Claimed: {of.claim}. {of.claim_verdict} Kept: {of.use_in_words}"),
+        Paragraph(f"Claimed: {of.claim}. {of.claim_verdict} Utility: {of.use_in_words}"),
         Grid(
             ["limit", "of", "allowed", "at least", "at most", "what is open"],
             limits,
@@ -381,13 +389,12 @@ def _evidence(of: Dossier) -> list[Block]:
             small=True,
         ),
         Paragraph(
-            "Guesses are right ones of 100 between two texts, with the nats in brackets. Rare outputs give a text away "
+            "Guesses: right guesses of 100 between two texts, with the nats in brackets. Rare outputs give a text away "
             f"in more than {SURELY:g} of 100 guesses (δ at 4 nats). All limits are for one text. For a person with n "
-            "texts the nats are at most n times as many; rare outputs and attributes may grow faster, so that their "
-            "limits do not divide by n.",
+            "texts, the nats are at most n times as many. Rare outputs and attributes may grow faster than n.",
             "note",
         ),
-        Paragraph("Right guesses of 100 about the source of a rewrite, among texts like the audited ones:"),
+        Paragraph("Right guesses of 100 about the source of a rewrite, among texts like the audited texts:"),
         Grid(
             ["among texts", "by chance", "by attacks, at least", "at most, pairs compared", "at most, all pairs"],
             [*map(_row, of.named)],
@@ -428,7 +435,7 @@ def _how(of: Dossier) -> str:
         f"{epsilon}: {decision}, {of.kept_at_budgets[epsilon]}" for epsilon, decision in of.budgets.items()
     )
     return (
-        f"{what}. In {release.trials:,} trials {guessed} ({attacks}); where the mechanism's law is known, losses were "
+        f"{what}. In {release.trials:,} trials {guessed} ({attacks}); if the mechanism's law is known, losses were "
         f"computed from it. Intervals err with probability {release.alpha:g}. Decisions at all budgets: {budgets}."
     )
 
@@ -446,9 +453,9 @@ def _use(measured: Kept) -> Use:
 def _person(confirmed: int | None, limits: Sequence[Limited], whole: Mapping[str, Any]) -> Person:
     """Return the consequences for a person with several texts.
 
-    The loss of n rewrites with independent noise is at most n times that of one (`decisions.limits`). Rare outputs and
-    attributes do not divide, but the largest loss of any output of all pairs does. If n times that is at most 4 nats,
-    no output of n texts exceeds 4 nats, and an attribute loses at most that too.
+    The loss of n rewrites with independent noise is at most n times the loss of one (`decisions.limits`). This does not
+    hold for rare outputs and attributes, but it holds for the largest loss of any output. If n times that is at most 4
+    nats, no output of n texts exceeds 4 nats, and an attribute loses at most as much.
     """
     if confirmed is not None and confirmed < 1:
         raise UserError(f"texts per person must be at least 1, got {confirmed}; leave it out to assume 1", "EPS-S118")
@@ -471,19 +478,19 @@ def title(of: Dossier) -> str:
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON schema of the machine-readable twin."""
+    """Return the JSON schema of the dossier's JSON file."""
     return Dossier.model_json_schema(by_alias=True)
 
 
 def _budget(own: pl.DataFrame, epsilon: float | None) -> float | None:
-    """Return the requested budget; by default the largest within the limits, or the smallest."""
+    """Return the requested budget; by default the largest within the limits or, if there is none, the smallest."""
     whole = own.filter(limit=WHOLE).sort("epsilon")
     budgets = whole["epsilon"].to_list()
     if epsilon is not None:
         if epsilon not in budgets:
             raise UserError(
                 f"epsilon must be an audited one ({', '.join(map(_epsilon, budgets))}), got {epsilon:g}; a decision "
-                "holds for what was measured alone",
+                "holds only for what was measured",
                 "EPS-S082",
             )
         return epsilon
@@ -493,7 +500,7 @@ def _budget(own: pl.DataFrame, epsilon: float | None) -> float | None:
 
 
 def _limits(rows: Sequence[Mapping[str, Any]], counted: Counts) -> list[Limited]:
-    """Return the limits of a cell, with the counts of identifiers. rows: its rows of `DECISIONS`."""
+    """Return the limits of a cell, with the counts of identifiers. rows: the cell's rows of `DECISIONS`."""
     limits = []
     for row in rows:
         if row["limit"] != WHOLE:
@@ -511,11 +518,11 @@ def _rows_of(table: pl.DataFrame, dataset: str, mechanism: str, epsilon: float |
 
 @dataclass(frozen=True)
 class _Law:
-    """The stated law of a cell, as evidence on naming sources.
+    """The stated law of a cell, as evidence on guesses about sources.
 
-    stated: True if there is one. departs: True if rewrites depart from it, None if that was not tested. row: of
-    `EXACT`, over all pairs. curve: level and delta on the pairs compared. interval: True if its 99 % interval over all
-    pairs errs no more often than the audit allows. The last three are set only if rewrites do not contradict the law.
+    stated: True if there is one; departs: True if rewrites depart from it, None if that was not tested. Set only if
+    rewrites do not contradict the law: row: of `EXACT`, over all pairs; curve: level and delta on the compared pairs;
+    interval: True if the 99 % interval over all pairs errs at most as often as the audit's alpha allows.
     """
 
     stated: bool
@@ -526,7 +533,7 @@ class _Law:
 
     @property
     def fit(self) -> str:
-        """Say if the rewrites follow the law."""
+        """A sentence that states if the rewrites follow the law."""
         if not self.stated:
             return "The mechanism states no law."
         if self.departs is None:
@@ -537,9 +544,9 @@ class _Law:
 
 
 def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> _Law:
-    """Return the law of a cell. tried.
+    """Return the law of a cell. tried: the cell's rows of `ESTIMATES`, each of which can refute the law.
 
-    Its rows of `ESTIMATES` (each can refute it); best: the row of the strongest attack.
+    best: the row of the strongest attack.
     """
     of = (best["dataset"], best["mechanism"], best["epsilon"])
     rows = _rows_of(results.exact.filter(pairs=ALL), *of)
@@ -558,10 +565,10 @@ def _untested(limited: Limited) -> bool:
 
 
 def answer(release: Release, whole: Mapping[str, Any], use: Kept, person: Person | None = None) -> str:
-    """Return the answer, with what the rewrites keep. person: the texts of a person; None for one text."""
+    """Return the answer, with the utility of the rewrites. person: the texts of a person; None for one text."""
     what = f"{release.mechanism}{at_budget(release.epsilon)} on {release.dataset}"
     if release.control:
-        return f"No: {what} is a control that checks the audit. It is not to be used."
+        return f"No: {what} is a control that checks the audit. It must not be used."
     if whole["decision"] == Status.WITHIN:
         if person is not None and not person.holds:
             return (
@@ -570,8 +577,9 @@ def answer(release: Release, whole: Mapping[str, Any], use: Kept, person: Person
             )
         opening = {
             True: f"Yes, it may be released: {what} keeps every limit that was tested.",
-            False: f"Its release is not recommended: {what} keeps every limit, but no more than {FIXED}.",
-            None: f"Its release is not recommended: {what} keeps every limit that was tested, but its use is unknown.",
+            False: f"Its release is not recommended: {what} keeps every limit, but is no more useful than {FIXED}.",
+            None: f"Its release is not recommended: {what} keeps every limit that was tested, but its utility is "
+            "unknown.",
         }
         return (
             f"{opening[use.more]} {use.sentence} This holds against every adversary who sees one rewrite and "
@@ -579,11 +587,11 @@ def answer(release: Release, whole: Mapping[str, Any], use: Kept, person: Person
         )
     if whole["decision"] == Status.BEYOND:
         exceeded = listed([limit_name(limit) for limit in whole["why"].split(", ")], len(whole["why"]))
-        return f"No: {what} exceeds a limit ({exceeded}). It is not to be released at this budget."
+        return f"No: {what} exceeds a limit ({exceeded}). It must not be released at this budget."
     if whole["decision"] == Status.NOT_EXCEEDED:
         return (
-            f"Not shown: no attack of the audit exceeded the limits for {what}, but it is a black box, and another "
-            f"attack may. {use.sentence}"
+            f"Not shown: no attack of the audit exceeded the limits for {what}, but no law bounds its loss, so "
+            f"another attack may. {use.sentence}"
         )
     settles = f" It would be settled by {whole['settles']}." if whole["settles"] else ""
     return f"Not shown: it is open whether {what} keeps the limits ({whole['why']}).{settles}"
@@ -598,7 +606,7 @@ def _claim(claim: str, verdict: Mapping[str, Any]) -> str:
 
 
 def _named(release: Release, best: Mapping[str, Any], law: _Law) -> list[Named]:
-    """Return the bounds among 2, 10 and 1,000 texts, and the audit's number; only the last has a bound by attacks."""
+    """Return the bounds among 2, 10, 1,000 and the audit's number of texts; only the last has a bound by attacks."""
     rows = []
     for among in sorted({*AMONG, release.candidates}):
         tried = among == release.candidates and best["ceiling"] > 0
@@ -632,8 +640,8 @@ def _questions(limits: Sequence[Limited]) -> list[Said]:
         Said(
             about="Linkability",
             asks="Can a rewrite be joined with other data of the person?",
-            here="With a text that somebody has: the guesses above. With facts or other texts of the person: not "
-            "tested here (epsilometer ask linking); such a loss is at most twice that between any two texts.",
+            here="With a text that the attacker has: the guesses above. With facts or other texts of the person: not "
+            "tested here (epsilometer ask linking); that loss is at most twice the loss between any two texts.",
         ),
         Said(
             about="Inference",
@@ -648,7 +656,11 @@ def _questions(limits: Sequence[Limited]) -> list[Said]:
 def _hazards(best: Mapping[str, Any], limits: Sequence[Limited], verdict: str, fit: str) -> list[Said]:
     by = {limited.limit: limited for limited in limits}
     return [
-        Said(about="Privacy parameter", asks="Is epsilon small, and of what?", here=f"{best['claim']}. {verdict}"),
+        Said(
+            about="Privacy parameter",
+            asks="Is epsilon small, and what does it cover?",
+            here=f"{best['claim']}. {verdict}",
+        ),
         Said(
             about="Unit of privacy",
             asks="A word, a text or a person?",
@@ -663,8 +675,8 @@ def _hazards(best: Mapping[str, Any], limits: Sequence[Limited], verdict: str, f
         Said(
             about="Randomness, floating point",
             asks="Is noise secret and exact?",
-            here="Not tested: an audit's noise has a seed, and anybody who knows it inverts the noise. Publish without "
-            "--seed.",
+            here="Not tested: an audit's noise has a seed, and anybody who knows it can invert the noise. Publish "
+            "without --seed.",
         ),
         Said(
             about="Trust and access",
@@ -674,7 +686,7 @@ def _hazards(best: Mapping[str, Any], limits: Sequence[Limited], verdict: str, f
         Said(
             about="Public data",
             asks="What is assumed to be public?",
-            here="Vocabularies and models, and everything that the claim above names as public.",
+            here="Vocabularies and models, and everything else that the claim above assumes to be public.",
         ),
     ]
 
@@ -684,14 +696,14 @@ def _not_tested(release: Release, limits: Sequence[Limited], *, lawful: bool) ->
     return [
         *([] if lawful else [f"The optimal adversary ({OPTIMAL}): no law is known."]),
         *([f"The attacks {', '.join(left)}."] if left else []),
-        "Linking by facts or other texts of a person, and several rewrites of one text read together.",
+        "Linking by facts or other texts of a person, and combining several rewrites of one text.",
         *(f"Labels that need not be hidden: {each.why}." for each in limits if _untested(each)),
         *(
             f"{limit_name(each.limit).capitalize()}: {each.why}."
             for each in limits
             if each.decision == Status.NOT_APPLICABLE
         ),
-        f"Texts unlike the audited ones of {release.dataset}, such as longer ones or those of another language.",
+        f"Texts unlike the audited texts of {release.dataset}, such as longer texts or texts in another language.",
         "Side channels and the service around the mechanism.",
     ]
 
@@ -701,7 +713,7 @@ def _would_change(limits: Sequence[Limited]) -> list[str]:
     return [
         *settled,
         "Other limits: people state them in params.yaml; the audit does not choose them.",
-        "A proof that a stated law is wrong, or a stronger attack where the decision rests on attacks.",
+        "A proof that a stated law is wrong, or a stronger attack if the decision relies on attacks.",
     ]
 
 
@@ -726,7 +738,7 @@ def _end(value: float | None, limited: Limited, way: str) -> str:
 
 
 def _nothing(limited: Limited) -> str:
-    """Return the entry for a missing lower bound: unknown for an attribute, which no attack tests here."""
+    """Return the entry for a missing lower bound: "unknown" for an attribute, which no attack tests here."""
     return NOT_TESTABLE if limited.limit in (LOSS, DELTA) else "unknown"
 
 
@@ -739,9 +751,9 @@ def _range(limited: Limited) -> str:
 
 
 def _beside(value: float, allowed: float | None, way: str) -> str:
-    """Return a bound with three digits of the limit, or as many as keep it on its side of the limit.
+    """Return a bound with as many decimals as three digits of the limit, or more if it would round across the limit.
 
-    way: DOWN for a lower bound, UP for an upper one, so that rounding never overstates what was shown.
+    way: DOWN for a lower bound and UP for an upper bound, so that rounding never overstates the evidence.
     """
     if allowed is None or not math.isfinite(value):
         return f"{value:.3g}"

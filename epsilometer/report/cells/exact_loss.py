@@ -1,4 +1,4 @@
-"""The exact loss of mechanisms with a known law, beside the sampled one, and what it means for a person."""
+"""The exact loss of mechanisms with a known law, compared with the sampled loss, and its meaning for a person."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from epsilometer.report.wording import (
 )
 
 RISKS = [*CELL, "pairs", "candidates", "chance", "everywhere"]  # upper bounds of a probability
-CANDIDATES = (2, 10, 1000)  # and all texts of a data set
-_NEAR = 0.25  # nats below the ceiling within which a sampled loss is only a lower bound
+CANDIDATES = (2, 10, 1000)  # numbers of candidates, in addition to all texts of a data set
+_NEAR = 0.25  # nats; a sampled loss nearer to the ceiling than this is only a lower bound
 
 
 def section(results: TextResults) -> Section | None:
-    """Average, quantiles and worst pair of every law, and their meaning in words; absent without a known law."""
+    """Return average, quantiles and worst pair by every known law, with their meaning in words; None without a law."""
     estimates, exact = results.estimates, with_overall(results.exact, results.verdicts)
     if exact.is_empty():
         return None
     control = pl.col("mechanism").is_in(estimates.filter("control")["mechanism"].unique().to_list())
     curves = followed(results.exact_curves.filter(~control), estimates)
     explained = (
-        "The exact loss is what a mechanism's law gives away to the best possible adversary, computed without trials, "
-        "so that it has no ceiling. Average: over the pairs compared, each as likely as trials draw it; 95 % and "
-        "worst: of single pairs. Relative ε: of any single output. δ at 4 nats: the probability of outputs that no "
-        "loss of 4 nats accounts for."
+        "The exact loss is the loss to the best possible adversary. It is computed from a mechanism's law without "
+        "trials, so it has no ceiling. Average: over the compared pairs, weighted as trials sample them. 95 % and "
+        "worst: of single pairs. Relative ε: the largest loss of any single output. δ at 4 nats: the probability of "
+        "outputs that a loss of 4 nats does not account for."
     )
     said = [
         *ceiling_sentence(exact, estimates),
@@ -68,9 +68,9 @@ def section(results: TextResults) -> Section | None:
 
 
 def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Table]:
-    """Yield a table per data set: the losses by law beside those by trials, and the order of cells by either.
+    """Yield a table per data set: losses by law and by trials, and the order of cells by each.
 
-    exact: with the single verdict on each claim (`overall`).
+    exact: with a column `overall`, the verdict on each claim.
     """
     columns = (
         "mechanism: {mechanism} | epsilon: {epsilon:budget} | sees: {sees} | sampled: {sampled:number} | "
@@ -85,8 +85,9 @@ def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Table
         every = {(row["mechanism"], row["epsilon"]): row for row in here if row["pairs"] == ALL}
         cells = ranked([row for row in here if row["first"]])
         caption = (
-            f"Between texts of equal length ({cells[0]['share']:.0%} of the pairs compared), but for the last two "
-            f"columns; what is not released, as latents are, bounds the loss of the text. {order_sentence(cells)}"
+            f"Between texts of equal length ({cells[0]['share']:.0%} of the compared pairs); the last two columns are "
+            f"over all compared pairs. The loss of a view that is not released, such as latents, bounds the loss of "
+            f"the text. {order_sentence(cells)}"
         )
         table = [
             row
@@ -100,11 +101,10 @@ def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Table
 
 
 def rows(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return a row per cell and group of pairs, those of equal length first; first: True where a new cell begins.
+    """Return a row per cell and group of pairs, pairs of equal length first. first: True for a cell's first row.
 
-    sampled: the loss that the strongest attack proves on trials of this group; the attack sees what is released, or
-    everything if the law is of something else; sampled_high: its upper bound; trials: their number. All None without
-    such trials.
+    sampled: the loss that the strongest attack proves on trials of this group, from the released views or, if the law
+    is of another view, from all; sampled_high: its upper bound; trials: their number. All are None without such trials.
     """
     sampled = {
         (*(row[name] for name in CELL), row["attack"] == STRONGEST): row
@@ -120,15 +120,15 @@ def rows(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _sampled(best: Mapping[str, Any] | None, *, equal: bool) -> dict[str, Any]:
-    """Return the bounds by trials of a group.
-
-    `sampled`, `sampled_high` and `trials`. best: of `ESTIMATES`, the strongest.
+    """Return `sampled`, `sampled_high` and `trials` of a group (`rows`). best: the strongest attack's row of
+    `ESTIMATES`.
     """
     if best is None or (equal and not best["equal_trials"]):
         return {"sampled": None, "sampled_high": None, "trials": None}
     if not equal:
         return {"sampled": best["loss"], "sampled_high": best["upper"], "trials": best["trials"]}
-    alpha = 2 * success_bound(best["ceiling"], best["candidates"]) ** best["trials"]  # for the strongest of several
+    # Alpha of the interval for the strongest of several attacks.
+    alpha = 2 * success_bound(best["ceiling"], best["candidates"]) ** best["trials"]
     high = math.inf
     if best["ceiling"] > 0:
         high = estimate(best["equal_successes"], best["equal_trials"], best["candidates"], min(alpha, 0.5)).upper
@@ -136,9 +136,11 @@ def _sampled(best: Mapping[str, Any] | None, *, equal: bool) -> dict[str, Any]:
 
 
 def ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of one data set, one per cell, with `sampled_rank`, `exact_rank` and `tail_rank` (of delta at 4 nats).
+    """Return rows of one data set, one per cell, with `sampled_rank`, `exact_rank` and `tail_rank` (of delta at 4
+    nats).
 
-    The largest is 1, equal values share a rank. Only laws of the release are ranked; other rows have None.
+    The largest value has rank 1, and equal values share a rank. Only laws of released views are ranked; other rows have
+    None.
     """
 
     def rank(row: dict[str, Any], name: str) -> int | None:
@@ -151,7 +153,8 @@ def ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def order_sentence(rows: list[dict[str, Any]]) -> str:
-    """Count the pairs of `ranked` cells that exact losses separate or reverse, by intervals: points order by chance."""
+    """Count the pairs of ranked cells that exact losses separate or reverse, by intervals, since points vary by
+    chance."""
     both = [row for row in rows if row["sampled_rank"] is not None]
     pairs = [
         (_above(a, b, "sampled", "sampled_high"), _above(a, b, "all_low", "all_high")) for a, b in combinations(both, 2)
@@ -161,13 +164,13 @@ def order_sentence(rows: list[dict[str, Any]]) -> str:
     if not pairs:
         return ""
     return (
-        f"Of {len(pairs):,} pairs of cells the exact loss tells {parted:,} apart that look the same when sampled, as "
-        f"their intervals overlap, and turns {turned:,} round."
+        f"Of {len(pairs):,} pairs of cells, the exact loss separates {parted:,} whose sampled intervals overlap, "
+        f"and reverses the order of {turned:,}."
     )
 
 
 def _above(a: Mapping[str, Any], b: Mapping[str, Any], low: str, high: str) -> int:
-    """1 if the interval of a lies above that of b, -1 if it lies below, else 0; a null end is open."""
+    """Return 1 if the interval of a is above the interval of b, -1 if it is below, else 0; a null end is unbounded."""
     ends = [(row[low] or 0.0, math.inf if row[high] is None else row[high]) for row in (a, b)]
     return int(ends[0][0] > ends[1][1]) - int(ends[1][0] > ends[0][1])
 
@@ -181,14 +184,14 @@ def ceiling_sentence(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
         return []
     averages = losses["average"].sort()
     return [
-        f"{len(losses)} cells whose law is known stand at the ceiling of the trials "
-        f"({proved(losses['ceiling'][0])} nats), where they cannot be told apart; they lose "
-        f"{unbounded(averages[0])} to {unbounded(averages[-1])} nats on average over the pairs compared."
+        f"{len(losses)} cells with a known law are at the ceiling of the trials "
+        f"({proved(losses['ceiling'][0])} nats), which cannot separate them. Their exact average losses are "
+        f"{unbounded(averages[0])} to {unbounded(averages[-1])} nats over the compared pairs."
     ]
 
 
 def length_sentence(exact: pl.DataFrame) -> list[str]:
-    """Name the data sets where length alone separates texts, and the share of pairs of equal length."""
+    """Return sentences on the data sets where length alone separates texts, and the share of pairs of equal length."""
     both = exact.filter("released").pivot("pairs", index=CELL, values=["relative_epsilon", "share"])
     columns = {f"relative_epsilon_{name}" for name in (ALL, EQUAL)}
     if not columns <= set(both.columns):
@@ -200,37 +203,39 @@ def length_sentence(exact: pl.DataFrame) -> list[str]:
         names=pl.col("mechanism").unique().sort(), left=pl.first(f"share_{EQUAL}")
     )
     return [
-        f"On {row['dataset']} {listed(row['names'])} {inflected(len(row['names']), 'shows', 'show')} how long a text "
-        f"is, which loses infinitely between texts of different lengths; {share(row['left'])} of the pairs compared "
-        "are equally long."
+        f"On {row['dataset']} {listed(row['names'])} {inflected(len(row['names']), 'reveals', 'reveal')} the length "
+        f"of a text, so the loss between texts of different lengths is infinite; {share(row['left'])} of the compared "
+        "pairs "
+        "have equal lengths."
         for row in shares.to_dicts()
     ]
 
 
 def departed_sentence(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
-    """Name the mechanisms whose rewrites do not follow the law behind the exact loss."""
+    """Return a sentence on the mechanisms whose rewrites do not follow the law behind the exact loss."""
     cells = exact.select("mechanism", "epsilon").unique()
     departed = estimates.filter("departs").select("mechanism", "epsilon").unique()
     both = departed.join(cells, on=["mechanism", "epsilon"], nulls_equal=True).rows()
     if not both:
         return []
     return [
-        f"The {DEPARTS} with {at_budgets(both, cells.rows())}: there the law and its exact loss are not the code's."
+        f"The {DEPARTS} with {at_budgets(both, cells.rows())}: there the law and its exact loss do not describe the "
+        "code."
     ]
 
 
 def claims_sentence(exact: pl.DataFrame) -> list[str]:
-    """Name the claims that the laws break between whole texts, and count those kept; empty if none was checked."""
+    """Return a sentence on the claims that laws check between whole texts, and the violated claims; may be empty."""
     judged = exact.filter(pl.col("verdict").is_in([VIOLATED, NOT_REFUTED]))
     cells = judged.select("mechanism", "epsilon").unique().rows()
     broken = judged.filter(verdict=VIOLATED).select("mechanism", "epsilon").unique().rows()
     if not cells:
         return []
     were = inflected(len(cells), "claim was", "claims were")
-    how = f"{len(cells)} {were} checked without trials as well, by the exact loss between whole texts"
+    how = f"{len(cells)} {were} also checked without trials, by the exact loss between whole texts"
     if broken:
-        return [f"{how}; it goes beyond that of {at_budgets(broken, cells)}."]
-    return [f"{how}; no pair of texts compared loses more than claimed."]
+        return [f"{how}; it exceeds the claim of {at_budgets(broken, cells)}."]
+    return [f"{how}; no compared pair of texts loses more than claimed."]
 
 
 def texts(results: TextResults) -> dict[str, int]:
@@ -239,9 +244,9 @@ def texts(results: TextResults) -> dict[str, int]:
 
 
 def risks(curves: pl.DataFrame, exact: pl.DataFrame, texts: Mapping[str, int], trial_size: int = 2) -> pl.DataFrame:
-    """Return RISKS: the largest probability of naming the source among CANDIDATES texts, and all (`exact_loss.risk`).
+    """Return the largest probability of guessing the source among CANDIDATES texts, and among all (`exact_loss.risk`).
 
-    chance: on the pairs compared; everywhere: over all pairs, null if nothing bounds it. curves: schema
+    Columns RISKS: chance: by the compared pairs; everywhere: over all pairs, null without a bound. curves: schema
     `EXACT_CURVES`; exact: schema `EXACT`; texts: the number in each data set; trial_size: candidates of a trial.
     """
     rows, laws = [], {tuple(row[name] for name in (*CELL, "pairs")): row for row in exact.to_dicts()}
@@ -255,7 +260,7 @@ def risks(curves: pl.DataFrame, exact: pl.DataFrame, texts: Mapping[str, int], t
 
 
 def risk_tables(risks: pl.DataFrame) -> Iterator[Table]:
-    """A table per data set: the chance level, and a row per cell, over the pairs that trials draw. risks: `RISKS`."""
+    """Yield a table per data set: the chance level, and a row per cell. risks: columns `RISKS`."""
     for (dataset,), part in risks.filter(pairs=ALL).group_by("dataset", maintain_order=True):
         guessing = {f"among {k:,}": of_100(1 / k) for k in part["candidates"].unique().sort()}
         rows = [{"mechanism": "guessing", "epsilon": "", **guessing}]
@@ -266,8 +271,8 @@ def risk_tables(risks: pl.DataFrame) -> Iterator[Table]:
             }
             rows.append({"mechanism": str(mechanism), "epsilon": budget(epsilon), **chances})
         caption = (
-            "The most right guesses of an adversary who sees one rewrite, knows the mechanism and names the source "
-            "among this number of texts. First on the pairs compared, without an interval for other pairs; then over "
-            "all pairs, at 99 %."
+            "The largest number of right guesses of an adversary who sees one rewrite, knows the mechanism and picks "
+            "the source among this number of texts. The first number is for the compared pairs, without an interval "
+            "for other pairs; the second is for all pairs, at 99 %."
         )
         yield Table(f"Who is named among the texts of {dataset}", caption, rows, page_only=True)

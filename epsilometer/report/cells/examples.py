@@ -1,4 +1,4 @@
-"""The most recognisable rewrites of public data sets, at the budget a reader would choose."""
+"""The most recognisable rewrites of data sets that may be shown, at the budget a reader would choose."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from epsilometer.report.wording import at_budget, listed
 from epsilometer.text.words import words
 
 SHOWN = 3  # texts per data set
-_WORDS = 4  # words of a text that are named
-_TOGETHER = 10  # trials that are screened at a time
+_WORDS = 4  # maximum number of listed words of a text
+_TOGETHER = 10  # number of trials to screen at a time
 
 
 def section(results: TextResults) -> Section | None:
-    """Return a table per data set whose examples may be shown; absent without any."""
+    """Return a table per data set whose examples may be shown; None without such a data set."""
     tables = [
         table
         for dataset, cell in chosen(decisions(results), results.unread).items()
         for table in of_dataset(results, dataset, cell)
     ]
     explained = (
-        "The three texts that the strongest attack named with most confidence, before and after, and what the rewrite "
-        "shares with the text and not with the other text of the trial. Texts are shown of public data sets alone."
+        "The three texts that the strongest attack recognised most confidently, with their rewrites, and what each "
+        "rewrite shares with its text but not with the other candidates. Only data sets whose texts may be shown are "
+        "here."
     )
     return (
         Section("examples", "Worst examples", "The most recognisable rewrites", words=[explained], blocks=tables)
@@ -57,13 +58,13 @@ def of_dataset(results: TextResults, dataset: str, cell: tuple[str, float | None
         planted = identifiers(table[[int(source)]])[0]
         why = gave_away(texts[source], rewrites[trial], [texts[other] for other in others], planted)
         rows.append({"before": texts[source], "after": rewrites[trial] or "(empty)", "given away by": why})
-    caption = f"{withheld} that were named more confidently are withheld: a name, number or strong word may be in them."
+    caption = f"{withheld} texts recognised more confidently are withheld: they may have a name, number or strong word."
     if rows:
         yield Table(f"{dataset} · {at_budget(mechanism, epsilon)}", caption if withheld else "", rows, texts=True)
 
 
 def most_confident(results: TextResults, dataset: str, cell: tuple[str, float | None], trials: Trials) -> list[int]:
-    """Return the trials whose source the strongest attack names, the most confident first, one per text."""
+    """Return the trials in which the strongest attack is right, the most confident first, one per text."""
     of_cell = {"dataset": dataset, "mechanism": cell[0], "epsilon": cell[1]}
     best = strongest(results.estimates).filter(*(pl.col(name).eq_missing(value) for name, value in of_cell.items()))
     guesses = results.table(f"data/guesses/{dataset}-{cell[0]}.parquet", GUESSES)
@@ -76,9 +77,9 @@ def most_confident(results: TextResults, dataset: str, cell: tuple[str, float | 
 
 
 def screened(named: Sequence[int], shown: Callable[[int], Sequence[str]]) -> tuple[list[int], int]:
-    """Return the first trials whose texts may all be shown, and the number of those before them that are withheld.
+    """Return the first SHOWN trials whose texts may all be shown, and the number of withheld trials among them.
 
-    shown: the texts of a trial that the table shows.
+    shown: returns the texts of a trial that the table shows.
     """
     shown_first: list[int] = []
     for row in range(0, len(named), _TOGETHER):
@@ -93,14 +94,11 @@ def screened(named: Sequence[int], shown: Callable[[int], Sequence[str]]) -> tup
 
 
 def gave_away(text: str, rewrite: str, others: Sequence[str], planted: Sequence[Identifier]) -> str:
-    """Return the features that a rewrite shares with its source and with no other candidate.
-
-    Identifiers, words, length.
-    """
+    """Return the identifier, words and length that a rewrite shares with its source and with no other candidate."""
     there, elsewhere = words(rewrite), {word for other in others for word in words(other)}
     shared = [word for word in dict.fromkeys(words(text)) if word in there and word not in elsewhere]
     parts = [f"identifier {each.text}" for each in planted if each.survives(rewrite)][:1]
     parts += [f"words {listed(shared, _WORDS)}"] if shared else []
     same = len(there) == len(words(text)) and all(len(words(other)) != len(there) for other in others)
     parts += [f"length, {len(there)} words"] if same else []
-    return "; ".join(parts) or "the law alone"
+    return "; ".join(parts) or "only the mechanism's law"

@@ -1,9 +1,9 @@
-"""The first part of the page: the answer on release, by budget, derived only from the table of decisions.
+"""The first part of the page: whether each data set may be released, by which mechanism and budget.
 
-Each data set has one answer (`answers`): yes or no, the reason and what to do next (`next_steps`). Sentences, the
-picture, the matrix and the next steps use only answers and rows of `DECISIONS`, so they cannot contradict each other.
-Controls are decided on like all mechanisms, but no sentence names them, because they must not be used. Losses are shown
-as right guesses of 100 between two texts, with the nats in brackets.
+Each data set has one answer (`answers`): yes or no, the reason, and the next step (`next_steps`). Sentences, bars and
+matrix use only answers and rows of `DECISIONS`, so they cannot contradict each other. Controls have decisions like all
+mechanisms, but no sentence lists them, because they must not be used. Losses are shown as right guesses of 100 between
+two texts, with the nats in brackets.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from epsilometer.report.wording import (
 )
 from epsilometer.text.language import LEAST, function_words
 
-ANYWAY = "no text could have shown the opposite"
+ANYWAY = "kept for any texts"
 
 
 def section(results: TextResults) -> Section:
-    """Return the answer, a picture and a matrix per data set, and the basis of the answers."""
+    """Return the answer, bars, a matrix and a table of reasons for each data set."""
     table, keeps, counted = decisions(results), uses(results), counts(results)
     every = answers(table, results.unread, keeps)
     alarms = [*faults(results), *violated(results)]
@@ -80,7 +80,7 @@ def section(results: TextResults) -> Section:
 
 
 def basis(results: TextResults) -> Section:
-    """Return the basis of the answers: the limits, the worst pairs behind the averages, and the missing tests."""
+    """Return the basis of the answers: the limits, the worst pairs behind the averages, and what was not tested."""
     table = decisions(results)
     every = answers(table, results.unread, uses(results))
     return Section(
@@ -104,7 +104,7 @@ def _answered(each: Answer) -> str:
 
 
 def decisions(results: TextResults) -> pl.DataFrame:
-    """Return the decisions, schema `DECISIONS`, sorted."""
+    """Return the decisions (schema `DECISIONS`), sorted by data set, with controls last."""
     table = results.table(decisions_path(), DECISIONS)
     return table.sort("dataset", "control", "mechanism", "epsilon", maintain_order=True)
 
@@ -112,7 +112,7 @@ def decisions(results: TextResults) -> pl.DataFrame:
 def answer(each: Answer) -> str:
     """Return the answer of a data set in a few words: yes or no, and the mechanisms and budgets to use.
 
-    A mechanism is recommended only if it is shown to keep more than one fixed sentence.
+    A mechanism is recommended only if its rewrites are shown to be more useful than one fixed sentence.
     """
     if more := each.keeping(True):
         return f"Yes, by {at_budgets(more, each.audited)}."
@@ -133,15 +133,15 @@ def reason(each: Answer) -> str:
     if more:
         at = largest(more)
         use = each.use(at)
-        return f"With {at_budget(*at)} {_bounded(each, at)}; it {use.briefly}."
+        return f"With {at_budget(*at)} {_bounded(each, at)}; {use.briefly}."
     if unmeasured:
         cells = at_budgets(unmeasured, each.audited)
-        return f"With {cells} {_bounded(each, largest(unmeasured))}, but how much the rewrites keep was not measured."
+        return f"With {cells} {_bounded(each, largest(unmeasured))}, but the utility of the rewrites was not measured."
     if no_more:
         at = max(no_more, key=lambda cell: each.use(cell).worth or 0.0)
         return (
-            f"With {at_budgets(no_more, each.audited)} {_bounded(each, at)}, but one fixed sentence serves as well: "
-            f"the best of them {each.use(at).briefly}."
+            f"With {at_budgets(no_more, each.audited)} {_bounded(each, at)}, but one fixed sentence is as useful: "
+            f"at best, {each.use(at).briefly}."
         )
     if unexceeded := each.by.get(Status.NOT_EXCEEDED):
         cells = at_budgets(unexceeded, each.audited)
@@ -162,13 +162,13 @@ def _keeps(cells: Budgets) -> str:
 
 
 def _bounded(each: Answer, cell: tuple[str, float | None]) -> str:
-    """Return the most that an attacker can do in a cell whose limits are kept."""
+    """Return the upper bound on an attacker's right guesses in a cell that keeps its limits."""
     row = each.limit(cell, LOSS)
     return "every limit is kept" if row is None else f"an attacker is right in {_at_most(row)}"
 
 
 def _at_most(row: Mapping[str, Any]) -> str:
-    """`at most 71.0 of 100 guesses between two texts (0.90 nats; 50 is chance, 73.1 is allowed)`."""
+    """Return `at most 71.0 of 100 guesses between two texts (0.90 nats; 50 is chance, 73.1 is allowed)`."""
     high = row["high"]
     nats = beside(high, row["allowed"], UP)
     allowed = guesses(row["allowed"], NEAREST)
@@ -179,7 +179,7 @@ def _at_most(row: Mapping[str, Any]) -> str:
 
 
 def exceeded(row: Mapping[str, Any]) -> str:
-    """Return the excess over a limit in words. row: of the limit that decides."""
+    """Describe the excess over a limit. row: of the deciding limit."""
     if row["limit"] == LOSS:
         low, allowed = guesses_beside(row["low"], row["allowed"], DOWN), guesses(row["allowed"], NEAREST)
         return f"an attacker is right in at least {low} of 100 guesses between two texts, where {allowed:g} are allowed"
@@ -187,7 +187,7 @@ def exceeded(row: Mapping[str, Any]) -> str:
 
 
 def _unread(each: Answer) -> str:
-    """Name the mechanisms that are within but hardly read the texts."""
+    """Return a sentence on the mechanisms that keep the limits but hardly read the texts; may be empty."""
     cells = each.by.get(Status.WITHIN, ())
     if not cells:
         return ""
@@ -197,20 +197,20 @@ def _unread(each: Answer) -> str:
 
 
 def behind_averages(answer: Answer) -> list[str]:
-    """Return the worst pairs behind the averages of the cells that keep the limits."""
+    """Return a sentence on the worst pair behind the averages of the cells that keep the limits."""
     if not answer.usable:
         return []
     return [f"**Behind the average** on {answer.dataset}. {average.hidden(answer.worst(answer.usable))}"]
 
 
 def hardly_reading(answer: Answer) -> list[str]:
-    """Name the mechanisms that are within but hardly read the texts, if the first screen names others."""
+    """Return the sentence of `_unread` if the first screen is about other mechanisms."""
     others = not answer.usable and (answer.by.get(Status.NOT_EXCEEDED) or answer.by.get(Status.OPEN))
     return [f"On {answer.dataset} {unread}"] if others and (unread := _unread(answer)) else []
 
 
 def limits_sentence(limits: Limits, results: TextResults) -> str:
-    """State the limits, and the pairs of texts that they cover."""
+    """Return a paragraph on the limits, and the pairs of texts that they cover."""
     length = [name for name in results.params.datasets if results.params.match(name) == "words"]
     pairs = "any other"
     if length:
@@ -220,9 +220,10 @@ def limits_sentence(limits: Limits, results: TextResults) -> str:
         f"**Limits.** An attacker who guesses between two texts may be right in {_allowed(limits.loss)}; 50 is chance. "
         f"Rare outputs, which give a text away in more than {SURELY:g} of 100 guesses: {100 * limits.delta_at_4:g} of "
         f"100 (δ at 4 nats: {limits.delta_at_4:g}). Identifiers of a kind that survive: {100 * limits.identifiers:g} "
-        f"%. An attribute: {_allowed(limits.attribute)}. A person has one text, compared as a whole with {pairs}. "
-        "That a limit is kept rests on upper bounds alone, which attacks never show, and holds for an adversary who "
-        "sees one rewrite and compares texts; linking with other data of a person was not tested."
+        f"%. An attribute: {_allowed(limits.attribute)}. They are for a person with one text, compared as a whole "
+        f"with {pairs}. "
+        "Only an upper bound shows that a limit is kept; attacks never give one. A kept limit covers every adversary "
+        "who sees one rewrite and compares texts; linking with other data of a person was not tested."
     )
 
 
@@ -231,55 +232,60 @@ def _allowed(loss: float) -> str:
 
 
 def query_access(estimates: pl.DataFrame) -> str:
-    """Return sentences on adversaries with query access, and on codes, which only they could read."""
+    """Return sentences on adversaries with query access, and on hidden codes, which only they could read."""
     if "shadow" in estimates["attack"].to_list():
         return (
-            "**Codes.** `shadow` rewrote the candidates itself and learnt from that: a low loss means that this "
-            "learner finds no code, not that no code exists."
+            "**Codes.** The attack `shadow` had the candidates rewritten and learnt from the results. A low loss "
+            "means that it found no hidden code in rewrites, not that none exists."
         )
     return (
-        "**Codes.** No adversary with query access guessed (`shadow`), so a code that only repeated rewriting reveals "
-        "was not looked for."
+        "**Codes.** No adversary with query access guessed (`shadow`), so hidden codes, which only repeated rewriting "
+        "reveals, were not looked for."
     )
 
 
 def left_out(table: pl.DataFrame) -> list[str]:
-    """Name the limits that do not apply, and the data sets."""
+    """Return a paragraph on the limits that do not apply, with their data sets."""
     rows = (
         table.filter(decision=Status.NOT_APPLICABLE)
         .group_by("limit", "why", maintain_order=True)
         .agg(pl.col("dataset").unique().sort())
     )
     parts = [f"{row['limit']} on {listed(row['dataset'])} ({row['why']})" for row in rows.to_dicts()]
-    return [f"**Left out**, as they do not apply: {'; '.join(parts)}."] if parts else []
+    return [f"**Left out**, because they do not apply: {'; '.join(parts)}."] if parts else []
 
 
 def not_tested(table: pl.DataFrame) -> list[str]:
-    """Return a paragraph that names the labels missing from `decide.attributes`."""
+    """Return a paragraph on the labels that `decide.attributes` lacks."""
     rows = (
         table.filter(limit=ATTRIBUTE, decision=Status.OPEN).unique(["dataset", "why"], maintain_order=True).to_dicts()
     )
     parts = [f"{row['why']} on {row['dataset']}" for row in rows]
-    return [f"**Not tested**: {'; '.join(parts)} (`decide.attributes` names what must be hidden)."] if parts else []
+    return (
+        [f"**Not tested**: {'; '.join(parts)} (list labels that must be hidden under `decide.attributes`)."]
+        if parts
+        else []
+    )
 
 
 def languages(results: TextResults) -> list[str]:
-    """Name the data sets that are not in English, and the effect on figures by English models."""
+    """Return a paragraph on data sets that are not in English, and the effect on figures by English models."""
     parts = []
     for name in results.params.datasets:
         english = function_words(results.audited(name)["text"])
         if english is not None and english < LEAST:
-            parts.append(f"{name}, of whose words {share(english)} are English function words")
+            parts.append(f"{name} (English function words: {share(english)})")
     if not parts:
         return []
     return [
-        f"**Not English**, or no sentences: {listed(parts)}. The embedded encoder and other models of English read "
-        "little of such texts, so a low loss by `embedding` and a high cosine say little."
+        f"**Not English**, or no sentences: {listed(parts)}. The embedded encoder and other models of English "
+        "understand "
+        "little of such texts, so a low loss by `embedding` or a high cosine means little."
     ]
 
 
 def pictures(results: TextResults, table: pl.DataFrame, every: Sequence[Answer]) -> Iterator[Bars]:
-    """Yield a picture per data set: a bar per mechanism, at the budget that a reader would choose; no controls."""
+    """Yield bars per data set: one per mechanism, at the budget that a reader would choose, without controls."""
     for each in every:
         rows = []
         for name in names_of(each.audited):
@@ -290,8 +296,9 @@ def pictures(results: TextResults, table: pl.DataFrame, every: Sequence[Answer])
         if rows:
             yield Bars(
                 f"What an attacker learns from {each.dataset}",
-                "Right guesses of 100 between two texts. Dark: shown. Pale: not ruled out. Vertical line: the limit. "
-                "Each mechanism has its largest budget that keeps every limit, or else the budget with the least loss.",
+                "Right guesses of 100 between two texts. Dark: up to the lower bound. Pale: up to the upper bound. "
+                "Vertical line: the limit. Each mechanism is at its largest budget that keeps every limit or, if "
+                "there is none, at its budget of smallest loss.",
                 rows,
             )
 
@@ -317,9 +324,10 @@ def _bar(each: Answer, cell: tuple[str, float | None], loss: Mapping[str, Any], 
 
 
 def matrices(table: pl.DataFrame, keeps: Uses, counted: Counts) -> Iterator[Table]:
-    """Return a table per data set: a row per mechanism, controls last, its budgets from the smallest to the largest.
+    """Yield a table per data set: a row per mechanism, controls last, with its budgets from the smallest to the
+    largest.
 
-    Each cell links to its row of `reasons`. keeps: as `use.uses` returns it; counted: as `survivors.counts`.
+    Each cell links to its row of `reasons`. keeps: from `use.uses`; counted: from `survivors.counts`.
     """
 
     def linked(cell: pl.DataFrame) -> str:
@@ -332,7 +340,7 @@ def matrices(table: pl.DataFrame, keeps: Uses, counted: Counts) -> Iterator[Tabl
 
 
 def in_a_cell(cell: pl.DataFrame, keeps: Uses, counted: Counts) -> str:
-    """Return a decision in a few words: the budget, the bound that decides, and for *within* what the rewrites keep."""
+    """Return a decision in a few words: the budget, the deciding bound and, unless a limit is exceeded, the utility."""
     whole = cell.filter(limit=ALL).row(0, named=True)
     word = {Status.NOT_EXCEEDED: "not exceeded"}.get(whole["decision"], whole["decision"])
     at = "" if whole["epsilon"] is None else f"ε {budget(whole['epsilon'])}: "
@@ -353,7 +361,7 @@ def _cell(row: Mapping[str, Any]) -> tuple[str, str, float | None]:
 
 
 def deciding(cell: pl.DataFrame) -> dict[str, Any] | None:
-    """Return the row of the limit that decides: farthest beyond it, least within it, or the first that is open."""
+    """Return the row of the deciding limit: the most exceeded, the nearest to its bound, or the first open limit."""
     word = cell.filter(limit=ALL)["decision"].item()
     rows = cell.filter(pl.col("limit") != ALL, decision=word).to_dicts()
     if word == Status.BEYOND:
@@ -364,14 +372,14 @@ def deciding(cell: pl.DataFrame) -> dict[str, Any] | None:
 
 
 def _by_smaller(cell: pl.DataFrame) -> bool:
-    """Return True if a cell is open only because a smaller budget is not within; its own limits are not open."""
+    """Return True if a cell is open only because a smaller budget does not keep its limits."""
     return cell.filter(pl.col("limit") != ATTRIBUTE, decision=Status.OPEN)["limit"].to_list() == [ALL]
 
 
 def figure(row: Mapping[str, Any], counted: Counts = MappingProxyType({})) -> str:
-    """Return the bound that decides, never rounded across its limit.
+    """Return the deciding bound, never rounded across its limit.
 
-    `at least 78.7 of 100`, `rare outputs ≤ 0.2 of 100`.
+    Examples: `at least 78.7 of 100`, `rare outputs at most 0.2 of 100`.
     """
     upper = row["decision"] == Status.WITHIN or (row["decision"] == Status.OPEN and row["high"] is not None)
     value, sign, way = (row["high"], "at most", UP) if upper else (row["low"], "at least", DOWN)
@@ -382,16 +390,13 @@ def figure(row: Mapping[str, Any], counted: Counts = MappingProxyType({})) -> st
 
 
 def _counted(row: Mapping[str, Any], counted: Counts) -> str | None:
-    """Return the counts of a kind of identifier with fewer than FEW cases; None for all others."""
+    """Return the counts of a kind of identifier if it has fewer than FEW cases; otherwise None."""
     count = counted.get((*_cell(row), row["limit"]))
     return None if count is None or count[1] >= FEW else survived(*count, row["high"])
 
 
 def value_beside(value: float, row: Mapping[str, Any], way: str) -> str:
-    """Return a bound with the digits of its limit.
-
-    Guesses of 100, outputs of 100, or shares of identifiers in percent.
-    """
+    """Return a bound, never rounded across its limit: guesses of 100, outputs of 100, or identifiers in percent."""
     if row["limit"].startswith(IDENTIFIERS):
         return f"{beside(100 * value, 100 * row['allowed'], way, 1)} %"
     if row["limit"] == DELTA:
@@ -402,9 +407,9 @@ def value_beside(value: float, row: Mapping[str, Any], way: str) -> str:
 def reasons(
     table: pl.DataFrame, keeps: Uses, counted: Counts, claims: Mapping[Any, float], *, alpha: float
 ) -> Iterator[Table]:
-    """Yield a table per data set: the decision of each cell, its use, and the bounds of each limit's figure.
+    """Yield a table per data set: the decision of each cell, its utility, and the bounds of each limit's figure.
 
-    claims: as `possible.pure_claims` returns them. alpha: of the audit.
+    claims: from `possible.pure_claims`. alpha: of the audit.
     """
     for (dataset,), rows in table.group_by("dataset", maintain_order=True):
         shown, anchors = [], []
@@ -420,8 +425,9 @@ def reasons(
             anchors.append(anchor(str(dataset), str(mechanism), epsilon))
         yield Table(
             f"Decisions on {dataset}",
-            f"Each figure lies between these bounds, each at {confidence(alpha, 2)}, not all at once; a dash where "
-            "nothing is known. Nats are in brackets.",
+            f"Lower and upper bound of each figure, at {confidence(alpha, 2)} for each figure and not for all at "
+            "once. A "
+            "dash means that no bound is known. Nats are in brackets.",
             shown,
             folded=True,
             anchors=anchors,
@@ -429,11 +435,11 @@ def reasons(
 
 
 def otherwise(limits: Sequence[Mapping[str, Any]], claimed: float | None) -> str:
-    """Name the limits that the claim keeps for any texts, and those kept for any draw, as all releases were counted.
+    """Return the limits that are kept for any texts, and the limits that are kept for any random numbers.
 
     If the claim allows any two texts at most the limit (for rare outputs at most 4 nats), no audited text could have
-    shown that the limit is exceeded. limits: the rows of a cell; claimed: in nats, for any two texts; None without such
-    a claim.
+    shown that the limit is exceeded. If all possible releases were counted, no random numbers could have. limits: the
+    rows of a cell; claimed: in nats, for any two texts; None without such a claim.
     """
     within = [each for each in limits if each["decision"] == Status.WITHIN and each["limit"] != ALL]
     by_claim = [
@@ -443,11 +449,16 @@ def otherwise(limits: Sequence[Mapping[str, Any]], claimed: float | None) -> str
     ]
     counted = [limit_name(each["limit"]) for each in within if each["high_by"] == By.RELEASES]
     said = [f"{listed(by_claim)}: by the claim, {ANYWAY}"] if by_claim else []
-    return "; ".join([*said, *([f"{listed(counted)}: no draw could have shown the opposite"] if counted else [])])
+    return "; ".join(
+        [
+            *said,
+            *([f"{listed(counted)}: kept for any draw, because all possible releases were counted"] if counted else []),
+        ]
+    )
 
 
 def between(row: Mapping[str, Any], counted: Counts = MappingProxyType({})) -> str:
-    """`65.0 to 71.4 of 100 (0.62 to 0.92)`, or `at least 78.7 of 100 (1.31)` without an upper bound."""
+    """Return `65.0 to 71.4 of 100 (0.62 to 0.92)`, or `at least 78.7 of 100 (1.31)` without an upper bound."""
     if (count := _counted(row, counted)) is not None:
         return count
     low, high = (
@@ -474,31 +485,31 @@ def _number(value: str) -> str:
 
 
 def faults(results: TextResults) -> list[str]:
-    """Return reasons to trust no figure: a known loss that the audit missed, or a control that breaks its claim."""
+    """Return reasons to trust no figure: a known loss that the audit missed, or a violated claim of a control."""
     check = known_loss.fault(results.table(known_loss.PATH, known_loss.INSTRUMENT))
     controls = results.estimates.filter("control")["mechanism"].unique().to_list()
     broken = results.verdicts.filter(pl.col("mechanism").is_in(controls), verdict=VIOLATED).select(
         "mechanism", "epsilon"
     )
-    faulty = f"A control breaks a claim that is known to hold: {at_budgets(broken.rows(), [])}. Trust no figure below."
+    faulty = f"The audit refutes a claim that is known to hold: {at_budgets(broken.rows(), [])}. Trust no figure below."
     return [*([check] if check else []), *([faulty] if len(broken) else [])]
 
 
 def violated(results: TextResults) -> list[str]:
-    """Name the mechanisms whose claims are refuted."""
+    """Return a sentence on the mechanisms whose claims are refuted."""
     controls = results.estimates.filter("control")["mechanism"].unique().to_list()
     broken = results.verdicts.filter(~pl.col("mechanism").is_in(controls), verdict=VIOLATED).select(
         "mechanism", "epsilon"
     )
     if broken.is_empty():
         return []
-    return [f"Distrust the claim of {at_budgets(broken.rows(), [])}: it or the code is wrong."]
+    return [f"Distrust the claim of {at_budgets(broken.rows(), [])}: the claim or the code is wrong."]
 
 
 def chosen(table: pl.DataFrame, unread: Container[tuple[str, str]] = ()) -> dict[str, tuple[str, float | None]]:
-    """Return the cell of each data set that a reader would use: the largest budget within, else the least loss.
+    """Return the cell of each data set that a reader would use: the largest budget within, else the smallest loss.
 
-    unread: data sets with mechanisms that hardly read them; these are chosen only if there are no others.
+    unread: pairs of a data set and a mechanism that hardly reads it, which is chosen only if there is no other.
     """
     cells = {}
     for (dataset,), rows in table.filter(~pl.col("control")).group_by("dataset", maintain_order=True):

@@ -27,7 +27,7 @@ INSTRUMENT: Schema = {
 
 
 def section(results: TextResults) -> Section | None:
-    """Return the audit's figures beside the true losses, where these are known."""
+    """Return the audit's figures compared with known losses; None without the table."""
     table = results.table(PATH, INSTRUMENT)
     if table.is_empty():
         return None
@@ -35,8 +35,8 @@ def section(results: TextResults) -> Section | None:
         "instrument",
         "Measured loss against the true loss",
         figure(table.sort("epsilon")),
-        caption="Randomised response on two texts loses exactly ε, the black line; the blue band begins at 0.85 ε. A "
-        "bar runs from the reported loss (crossbar) to the upper end of its interval; the dot is the plug-in value.",
+        caption="The loss of randomised response on two texts is exactly ε (black line); the blue band begins at 0.85 "
+        "ε. Crossbar: the reported loss; bar: up to the upper bound; dot: the plug-in value.",
     )
     return Section(
         "check", "Check", "Does the audit find a known loss?", [sentence(table)], blocks=[losses], folded=True
@@ -44,33 +44,33 @@ def section(results: TextResults) -> Section | None:
 
 
 def sentence(table: pl.DataFrame) -> str:
-    """Say if all known losses were found."""
+    """Return a sentence that states if all known losses were found."""
     if wrong := fault(table):
         return f"Look here first. {wrong}"
     places = inflected(len(table), "the one known loss", f"all {len(table)} known losses")
     return (
-        f"Passed: at {places} the reported figure is at most the truth and at least 0.85 of it, "
-        "so where it can be checked the audit overstates nothing and misses little."
+        f"Passed: at {places} the reported loss is at most the true loss and at least 0.85 of it, "
+        "so in this check the audit overstates nothing and misses little."
     )
 
 
 def fault(table: pl.DataFrame) -> str:
-    """Name the known losses at which the audit erred; empty if there are none."""
+    """Return a sentence on the known losses at which the audit erred; empty if there are none."""
     above = table.filter(pl.col("loss") > pl.col("epsilon"))["epsilon"].sort().to_list()
     below = table.filter(pl.col("loss") < 0.85 * pl.col("epsilon"))["epsilon"].sort().to_list()
     parts = []
     if above:
         parts.append(f"reported more than the truth at {listed([f'{e:g}' for e in above])} nats")
     if below:
-        parts.append(f"missed more than 15 % of it at {listed([f'{e:g}' for e in below])} nats")
+        parts.append(f"reported less than 85 % of the truth at {listed([f'{e:g}' for e in below])} nats")
     return f"The audit {' and '.join(parts)}." if parts else ""
 
 
 def figure(table: pl.DataFrame) -> Specification:
-    """Measured loss against the truth: two-text randomised response, whose loss is exactly epsilon.
+    """Return the measured against the true loss of two-text randomised response, which is exactly epsilon.
 
-    The left panel shows losses as they are, the right one as a share of the truth, where the intervals are visible.
-    table: epsilon, trials, loss, point, upper, ceiling, one row per privacy budget.
+    The left panel has losses, the right panel shares of the true loss, where the intervals are visible. table: columns
+    epsilon, trials, loss, point, upper and ceiling, with one row per budget.
     """
     datasets = _datasets(table)
     rows = datasets["measured"]
@@ -120,7 +120,7 @@ def figure(table: pl.DataFrame) -> Specification:
 
 
 def _datasets(table: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """The figure's data: the measurements, the ends of the true line and its band, and the place of its label."""
+    """Return the figure's data: the measurements, the ends of the line of true losses and its band, and its label."""
     rows = [
         {
             **row,

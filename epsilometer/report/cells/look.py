@@ -1,4 +1,4 @@
-"""Findings other than losses: odd curves and outputs, and statistics of rewrites."""
+"""Odd curves and outputs, which automatic checks find, and statistics of rewrites."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from epsilometer.report.section import Section
 from epsilometer.report.table import NAMED, Table, records
 from epsilometer.report.wording import loss_between, unbounded
 
-_BESIDE = "embedding"  # the attack that others are compared with, as in TeDA's table 2
-_TEXTS = 512  # texts whose latents enter the norms, as many as for signal over noise
+_BESIDE = "embedding"  # the attack with which others are compared, as in TeDA's table 2
+_TEXTS = 512  # number of texts for the norms of latents, as for signal over noise
 
 
 def section(results: TextResults) -> Section | None:
-    """Findings of automatic checks."""
+    """Return the findings of automatic checks; None without a table of outputs."""
     outputs = results.table("data/outputs.parquet", OUTPUTS)
     if outputs.is_empty():
         return None
     odd = anomalies(results.estimates, outputs)
-    none = "No curve falls or stays flat beyond its intervals, no texts are hardly read, and no outputs are odd."
-    some = "Each of these may have an innocent explanation, such as a large budget; not one is a proof."
+    none = "No loss falls or stays equal by more than chance, no texts are hardly read, and no outputs are odd."
+    some = "Each finding may have an innocent explanation, such as a large budget; none is a proof."
     return Section(
         id="look",
         link="Oddities",
@@ -45,18 +45,18 @@ def section(results: TextResults) -> Section | None:
 
 
 def composed(results: TextResults) -> Figure | None:
-    """Return the figure `composed.figure` of the table of outputs, for the Markdown file, which lies beside it."""
+    """Return the figure `composed.figure` of the table of outputs, for the folder of results."""
     rows = _beside_losses(results, results.table("data/outputs.parquet", OUTPUTS))
     return figure(_picture(), rows, results.estimates["mechanism"])
 
 
 def _picture() -> str:
-    """Return the name of the picture's file: profiles' tables lie in one folder."""
+    """Return the name of the figure's file, with the profile's name."""
     return f"{origin.profile(Path())}-composed"
 
 
 def _beside_losses(results: TextResults, outputs: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return rows of `OUTPUTS` with the loss that compares mechanisms, in words and as `point`, and `by_words`."""
+    """Return rows of `OUTPUTS` with the loss of `rows.comparable` (`loss` in words, and `point`), and `by_words`."""
     compared = comparable(results.estimates, results.exact, results.params.audit.alpha)
     losses = {tuple(row[name] for name in CELL): row for row in compared.to_dicts()}
     rows = []
@@ -68,10 +68,7 @@ def _beside_losses(results: TextResults, outputs: pl.DataFrame) -> list[dict[str
 
 
 def outputs_table(results: TextResults, outputs: pl.DataFrame) -> Table:
-    """Return a row per cell and epsilon.
-
-    The claim, composed in two ways, and the loss; sizes, norms, shares of rewrites.
-    """
+    """Return a row per cell and epsilon: the claim, composed in two ways, the loss, and statistics of rewrites."""
     rows = [{**row, **_norms(row)} for row in _beside_losses(results, outputs)]
     columns = (
         f"{NAMED} | loss: {{loss}} | epsilon × mean words: {{by_words:number}} | composed: {{composed:number}} | "
@@ -80,19 +77,19 @@ def outputs_table(results: TextResults, outputs: pl.DataFrame) -> Table:
         "unchanged: {unchanged:share} | commonest: {commonest:share}"
     )
     caption = (
-        "The claim for a whole text, in nats, by basic composition: over the mean number of words of the sources "
-        "(TeDA, figure 7), and, as `composed`, over the units that were privatised; of a claim for whole texts, or for "
-        "distances, the claimed loss of the median trial. Beside it the loss by which mechanisms are compared. Norms "
-        f"are L2, before the noise and of it, means over {_TEXTS} texts (TeDA, figure 10)."
+        "The claim for a whole text, in nats, by basic composition over the mean number of words of the sources (TeDA, "
+        "figure 7) and, as `composed`, over the privatised units. For a claim on whole texts or distances, `composed` "
+        "is the claimed loss of the median trial. The loss is the one that compares mechanisms. Norms are L2 norms of "
+        "latents "
+        f"before the noise, and of the noise, as means over {_TEXTS} texts (TeDA, figure 10)."
     )
     picture = _picture() if any(row["by_words"] and row["point"] is not None for row in rows) else None
     return Table("What rewrites look like", caption, records(rows, columns), off_page=True, picture=picture)
 
 
 def attacks_table(results: TextResults) -> Table:
-    """Return a row per cell, epsilon and attack.
-
-    Its loss by two estimators and from fewer trials, and lone right guesses.
+    """Return a row per cell, epsilon and attack: losses by two estimators and from fewer trials, and lone right
+    guesses.
     """
     estimators = results.table("data/estimators.parquet", ESTIMATORS)
     disputes = results.table("data/disagreements.parquet", DISAGREEMENTS)
@@ -109,21 +106,21 @@ def attacks_table(results: TextResults) -> Table:
     for name, of, other in (("alone", "right", "wrong"), ("behind", "wrong", "right")):
         beside = disputes.filter(pl.col(other) == _BESIDE).rename({of: "attack", "trials": name})
         every = every.join(beside.select(*key, name), key, "left")
-    if _BESIDE in every["attack"]:  # trials without a dispute have no row
+    if _BESIDE in every["attack"]:  # the table has no row if the attacks never disagree
         others = pl.when(pl.col("attack") != _BESIDE)
         every = every.with_columns(others.then(pl.col(name).fill_null(0)) for name in ("alone", "behind"))
     columns += f" | right where {_BESIDE} is wrong: {{alone:,}} | wrong where {_BESIDE} is right: {{behind:,}}"
     caption = (
-        "Lower ends of the loss: by the share of right guesses, as everywhere here, and by the true and the false "
-        "positives of the first candidate (TeDA, figure 9); by the share from the first trials alone (figure 5). Then "
-        f"in how many trials an attack names the source where the attack `{_BESIDE}` does not, and the other way round "
-        "(table 2)."
+        "Lower bounds of the loss: by the share of right guesses, as everywhere on this page; by the true and false "
+        "positives for the first candidate (TeDA, figure 9); and by the share in the first trials alone (figure 5). "
+        "Then the "
+        f"number of trials in which an attack is right and the attack `{_BESIDE}` wrong, and vice versa (table 2)."
     )
     return Table("Attacks and estimators beside each other", caption, records(every.sort(key), columns), off_page=True)
 
 
 def _by_words(row: dict[str, Any]) -> float | None:
-    """Return a word's claim times the mean number of words, if a text's claim is the claim times its units."""
+    """Return the claim per word times the mean number of words, if a text's claim is the claim times its units."""
     if row["composed"] is None or not row["units"]:
         return None
     stated, _, rest = row["claim"].partition(" per ")  # as `Guarantee.describe` writes it
@@ -134,7 +131,7 @@ def _by_words(row: dict[str, Any]) -> float | None:
 
 
 def _norms(row: dict[str, Any]) -> dict[str, float | None]:
-    """The mean norm of latents before the noise, and of the noise; None without latents or without their files."""
+    """Return the mean norm of latents before the noise, and of the noise; None without the files of latents."""
     cell = f"{row['dataset']}-{row['mechanism']}"
     paths = [Path(latents_path(cell, epsilon)) for epsilon in (None, row["epsilon"])]
     if row["signal"] is None or not all(path.is_file() for path in paths):

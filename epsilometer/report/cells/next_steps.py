@@ -10,20 +10,20 @@ from epsilometer.report.cells.answers import Answer, largest, names_of
 from epsilometer.report.cells.limit_names import limit_name
 from epsilometer.report.wording import at_budget, inflected, listed
 
-_SHOWN = 3  # limits that are settled
+_SHOWN = 3  # maximum number of listed limits
 
 
 def step(each: Answer, table: pl.DataFrame) -> str:
     """Return the next step on a data set, with names. table: schema `DECISIONS`, of all data sets."""
     if more := each.keeping(True):
-        several = ", and of several mechanisms the first by name" if len(names_of(more)) > 1 else ""
+        several = "; the first mechanism by name" if len(names_of(more)) > 1 else ""
         return (
             f"release {each.dataset} by {at_budget(*largest(more))} (the largest budget that keeps every "
             f"limit{several}); decide again when the mechanism, its model or the texts change."
         )
     if each.keeping(None):
         return (
-            f"measure what rewrites of {each.dataset} keep beside one fixed sentence: give the data set `sets` and a "
+            f"compare rewrites of {each.dataset} with one fixed sentence: give the data set `sets` and a "
             "public part in params.yaml."
         )
     if each.usable:
@@ -34,7 +34,7 @@ def step(each: Answer, table: pl.DataFrame) -> str:
         return f"release nothing yet. {settled}"
     smaller = sorted({name for name, epsilon in each.audited if epsilon is not None})
     if not smaller:
-        return "release nothing yet. What was audited has no budget to lower, so try another mechanism."
+        return "release nothing yet. The audited mechanisms have no budget to lower, so try another."
     public = "" if "exemplars" in smaller else "`exemplars`, or "
     return (
         f"release nothing yet. Audit {public}smaller budgets of {listed(smaller)}; `epsilometer calibrate` finds them."
@@ -42,7 +42,7 @@ def step(each: Answer, table: pl.DataFrame) -> str:
 
 
 def settling(each: Answer, table: pl.DataFrame) -> str:
-    """Return what would settle the open cells of a data set, the nearest first; empty if nothing would."""
+    """Return what would settle the open cells of a data set, the easiest first; empty if nothing would."""
     of = table.filter(~pl.col("control"), dataset=each.dataset)
     cells = of.filter(limit=ALL, decision=Status.OPEN).select("mechanism", "epsilon")
     rows = of.filter(pl.col("allowed").is_not_null(), decision=Status.OPEN).join(

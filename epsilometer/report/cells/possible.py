@@ -1,4 +1,4 @@
-"""Worth beside the largest that any mechanism can have at the same loss. Losses are in nats."""
+"""Worth (mean cosine) compared with the largest that any mechanism can have at the same loss, in nats."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from epsilometer.report.table import Table, records
 from epsilometer.report.wording import bounded, listed, nats, proved, tail_words
 
 _SHARES: Mapping[str, Callable[[float], str]] = {EXACTLY: nats, AT_LEAST: proved, AT_MOST: bounded}
-_ENDS = {"law": "", "latents": "≤ ", "draws": "≤ ", "attacks": "≥ "}  # by the source of a loss
+_ENDS = {"law": "", "latents": "≤ ", "draws": "≤ ", "attacks": "≥ "}  # sign of a bound, by the source of a loss
 _SAID = (0.0, 0.5, 1.0, 2.0, 4.0)  # nats
 
 
 def section(results: TextResults) -> Section | None:
-    """A table per data set with trials of sets; absent without any, and in an audit from before there were such."""
+    """Return a table per data set with trials of sets; None without such trials, as in audits of earlier versions."""
     table = certified(results)
     if table.is_empty():
         return None
     curves = results.table(ceilings_path(), CEILINGS)
     parts = with_tails(results, table).group_by("dataset", maintain_order=True)
     explained = (
-        "A mechanism that keeps more of a text gives more away. The ceiling holds for every mechanism on these texts; "
-        "perhaps nobody reaches it, and nothing here ranks mechanisms, as an average loss does not show δ."
+        "Rewrites that are more similar to their texts give more away. The ceiling holds for every mechanism on these "
+        "texts; perhaps no mechanism reaches it. This section does not rank mechanisms, because an average loss does "
+        "not show δ."
     )
     tables = [(str(name), part) for (name,), part in parts]
     said = [sentence(name, curves.filter(dataset=name), part) for name, part in tables]
@@ -39,7 +40,7 @@ def section(results: TextResults) -> Section | None:
 
 
 def beside_ceiling(dataset: str, table: pl.DataFrame) -> Table:
-    """Worth beside the ceiling at the loss of the same trials. table: rows of `with_tails`."""
+    """Return a table of worth and its ceiling at the loss of the same trials. table: rows of `with_tails`."""
     columns = (
         "mechanism: {mechanism} | epsilon: {epsilon:budget} | cosine: {worth:.3f} ({worth_low:.3f} to "
         "{worth_high:.3f}) | loss: {side}{loss:number} | ceiling: "
@@ -52,19 +53,19 @@ def beside_ceiling(dataset: str, table: pl.DataFrame) -> Table:
         tails = tail_words(row["tail_low"], row["tail"])
         rows.append(row | {"side": _ENDS[row["by"]], "part": shown, "tails": tails})
     caption = (
-        "A pair from each of many sets of texts drawn at random. The ceiling is the largest cosine that any "
-        "mechanism can have at that loss; the share is 0 for one public text given to everybody, 1 at the ceiling."
+        "Measured on a pair from each of many random sets of texts. The ceiling is the largest mean cosine that any "
+        "mechanism can have at that loss. The share is 0 for one public text given to everybody, and 1 at the ceiling."
     )
     return Table(f"How good it can be on {dataset}", caption, records(rows, columns))
 
 
 def certified(results: TextResults) -> pl.DataFrame:
-    """Schema `POSSIBLE`; without rows in an audit from before there were trials of sets."""
+    """Return the table of schema `POSSIBLE`; without rows in audits of versions without trials of sets."""
     return results.tables(filter(results.has, [possible_path()]), POSSIBLE)
 
 
 def pure_claims(results: TextResults) -> dict[tuple[str, str, float | None], float]:
-    """The loss that is claimed between any two texts, by data set, mechanism and epsilon; without violated claims."""
+    """Return the claimed loss between any two texts, by data set, mechanism and epsilon; without violated claims."""
     violated = results.verdicts.filter(verdict=VIOLATED).select("mechanism", "epsilon").rows()
     rows = certified(results).drop_nulls("pure_epsilon").select(*CELL, "pure_epsilon").iter_rows()
     return {
@@ -81,7 +82,7 @@ def with_tails(results: TextResults, table: pl.DataFrame) -> pl.DataFrame:
 
 
 def sentence(dataset: str, curve: pl.DataFrame, table: pl.DataFrame) -> str:
-    """Return the upper bound for any mechanism on a data set, and the worth of one text for everybody."""
+    """Describe the largest worth of any mechanism on a data set, and the worth of one text for everybody."""
     at = dict(curve.select("nats", "ceiling").iter_rows())
     ceilings = listed([f"{bounded(at[level])} at {level:g}" for level in _SAID if level in at])
     fixed = table["one_text"][0]

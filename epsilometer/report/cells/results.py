@@ -1,4 +1,4 @@
-"""The results of cells, as sections of the report read them."""
+"""The results of cells, for the sections of the report."""
 
 from __future__ import annotations
 
@@ -25,33 +25,34 @@ class TextResults(Results[TextsParams]):
 
     @property
     def exact(self) -> pl.DataFrame:
-        """Schema `EXACT`, of all cells; without rows if no mechanism has a law."""
+        """The exact losses of all cells (schema `EXACT`); without rows if no mechanism has a law."""
         return self._of_cells(exact_path, EXACT)
 
     @property
     def exact_curves(self) -> pl.DataFrame:
-        """Schema `EXACT_CURVES`, of all cells; without rows if no mechanism has a law."""
+        """The delta of exact losses of all cells (schema `EXACT_CURVES`); without rows if no mechanism has a law."""
         return self._of_cells(curves_path, EXACT_CURVES)
 
     def _of_cells(self, path: Callable[[str], Path], schema: Schema) -> pl.DataFrame:
-        """Return the tables of all cells in one; older audits may lack them."""
+        """Return one table with the rows of all cells; audits of earlier versions may lack some."""
         paths = [path(cell) for cell in self.params.cells]
         return self.tables(filter(self.has, paths), schema)
 
     @property
     def verdicts(self) -> pl.DataFrame:
-        """Return one verdict per claim, as every section shows it (`verdicts.overall`)."""
+        """The verdict on each claim, which every section shows (`verdicts.overall`)."""
         return overall(self.estimates, self.table("data/claims.parquet", CLAIMS), self.exact)
 
     @property
     def unread(self) -> dict[tuple[str, str], list[str]]:
-        """The parts of each data set's texts that a mechanism hardly reads (`rows.unread`); without controls."""
+        """The data sets whose texts a mechanism hardly reads, with the shares (`rows.unread`); without controls."""
         controls = self.estimates.filter("control")["mechanism"].unique().to_list()
         outputs = self.table("data/outputs.parquet", OUTPUTS)
         return unread(outputs.filter(~pl.col("mechanism").is_in(controls)))
 
     def means(self, mechanism: str) -> str:
-        """Return a mechanism in plain words; empty if its file, or an older audit, does not have them."""
+        """Return a mechanism's description in plain words; empty if its file, or an audit of an earlier version, has
+        none."""
         said = self.record(plain_words.FILE)["cell"] if self.has(plain_words.FILE) else {}
         words: str = said.get(mechanism) or ""
         return words

@@ -1,4 +1,4 @@
-"""The similarity of rewrites to their texts: distributions of two metrics, and means of all."""
+"""The similarity of rewrites to their texts: distributions by two metrics, and means by all metrics."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from epsilometer.report.table import NAMED, Table, record
 from epsilometer.report.wording import budget, confidence
 
 QUARTERS = (0.25, 0.5, 0.75)
-_SHOWN = 2  # metrics on the page
+_SHOWN = 2  # number of metrics with figures on the page
 _BINS = 20
 _HEIGHT = 74  # of a panel, in pixels
-_SIDE_BY_SIDE = 8  # mechanisms in one row of panels
+_SIDE_BY_SIDE = 8  # maximum number of mechanisms in a row of panels
 _LARGE = 10.0  # metrics with values above this have a logarithmic axis
 _TOOLTIP = (("lower", "a quarter below"), ("median", "half below"), ("upper", "a quarter above"), ("texts", "texts"))
 
 
 def section(results: TextResults) -> Section | None:
-    """Every text with its rewrite, by the cosine and the first other metric of params.yaml; means of all metrics."""
+    """Return the similarity by the cosine and the first other metric of params.yaml, and means of all metrics."""
     each = results.table("data/similarities.parquet", SIMILARITIES)
     if each.is_empty():
         return None
@@ -36,25 +36,27 @@ def section(results: TextResults) -> Section | None:
     figures = [
         Figure(
             file_name("kept", name),
-            f"What the rewrites of data set {name} keep",
+            f"Similarity of rewrites to texts of data set {name}",
             distributions(each.filter(pl.col("metric").is_in(shown)), name, results.estimates["mechanism"]),
             heading=name,
         )
         for name in each["dataset"].unique().sort()
     ]
     words = (
-        "Every text beside its rewrite; a high value does not make a text good, and a low one no text private. "
-        "Histograms stand on their sides, a budget each; line: the middle half of the texts, dot: their median. All "
-        "metrics of every text: `epsilometer results export --table similarities`."
+        "The similarity of every rewrite to its text. A high value does not mean that a rewrite is good, nor a low "
+        "value that it is private. Each budget has a vertical histogram; line: the middle half of the texts; dot: the "
+        "median. `epsilometer results export --table similarities` writes all metrics of every text."
     )
     means = closeness(each, results.params.audit.alpha)
-    return Section("kept", "Kept", "What the rewrites keep", [words], blocks=[*figures, means], folded=True)
+    return Section(
+        "kept", "Similarity", "Similarity of rewrites to their texts", [words], blocks=[*figures, means], folded=True
+    )
 
 
 def distributions(each: pl.DataFrame, dataset: str, mechanisms: Iterable[str]) -> Specification:
-    """Histograms on their sides for each metric (rows) and mechanism (columns), budgets from left to right.
+    """Return vertical histograms for each metric (rows) and mechanism (columns), with budgets from left to right.
 
-    The bar is the middle half of the texts, the dot their median. mechanisms: all of the audit, so that styles agree.
+    A line marks the middle half of the texts, a dot the median. mechanisms: all of the audit, so that styles agree.
     """
     here = each.filter(dataset=dataset).drop_nulls("value")
     style = styles(mechanisms)
@@ -91,9 +93,10 @@ def _panel(
     first: bool,
     last: bool,
 ) -> Specification:
-    """Return a panel in plain Vega-Lite: altair takes 4 s to build and check 60 of them.
+    """Return a panel in plain Vega-Lite, because altair takes 4 s to build and check 60 panels.
 
-    most: largest number of budgets of a mechanism; first: in its row; last: in the last row.
+    most: largest number of budgets of a mechanism; first: True for the first panel of a row; last: True in the last
+    row.
     """
     large = ends[1] > _LARGE
     quiet = {"ticks": False, "domain": False, "labelFontSize": 9}
@@ -117,7 +120,7 @@ def _panel(
     ]
     place = {"field": "place", "type": "quantitative"}
     middle = {"field": "median", "type": "quantitative"}
-    budgets = {  # as text: an axis leaves out labels that are close together
+    budgets = {  # as text marks, because an axis leaves out labels that are close together
         "data": {"name": f"marks {key}"},
         "mark": {"type": "text", "baseline": "top", "dy": 5, "fontSize": 8.5, "color": MUTED},
         "encoding": {"x": place, "y": {"value": _HEIGHT}, "text": {"field": "label"}},
@@ -145,14 +148,15 @@ def _panel(
 
 
 def _ends(values: pl.Series) -> tuple[float, float]:
-    """Return the axis of a metric: 0 to 1, or wider if values lie beyond; far beyond, the range of the values."""
+    """Return the range of a metric's axis: 0 to 1, or wider for other values; for large values their own range."""
     ordered = values.sort()
     low, high = float(ordered[0]), float(ordered[-1])
     return (max(low, 1e-3), high) if high > _LARGE else (min(0.0, low), max(1.0, high))
 
 
 def _shapes(part: pl.DataFrame, ends: tuple[float, float]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The bars of the histograms, scaled so that each budget's widest has the same width; and each budget's middle."""
+    """Return the histograms' bars, scaled so that each budget's longest has the same width, and each budget's
+    quartiles."""
     low, high = ends
     large = high > _LARGE
     edges = np.geomspace(low, high, _BINS + 1) if large else np.linspace(low, high, _BINS + 1)
@@ -180,7 +184,7 @@ def _shapes(part: pl.DataFrame, ends: tuple[float, float]) -> tuple[list[dict[st
 
 
 def closeness(each: pl.DataFrame, alpha: float) -> Table:
-    """Means of every metric; the cosine has an interval, in which rewrites of one text count as one."""
+    """Return a table of means of every metric; the cosine has an interval, for which a text's rewrites count as one."""
     rows = []
     for _, part in each.group_by(CELL, maintain_order=True):
         row = record(part.row(0, named=True), NAMED)

@@ -1,4 +1,4 @@
-"""The section on identifiers that survive in rewrites, as a whole or in part."""
+"""The section on identifiers that survive in rewrites, unchanged or in part."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from epsilometer.report.wording import FEW, budget, plural, survived
 
 
 def section(results: TextResults) -> Section | None:
-    """Return a matrix per data set; absent if no audited text holds an identifier."""
+    """Return a matrix per data set; None if no audited text has an identifier."""
     leakage = results.table("data/leakage.parquet", LEAKAGE)
     if leakage.is_empty():
         return None
-    said = ["Each cell names the kind of identifier that survives most, and the share that rewrites show as it was."]
+    said = [
+        "Each cell has the kind of identifier that survives most often, and the share that rewrites contain unchanged."
+    ]
     said += [leak_sentence(str(name), part) for (name,), part in leakage.group_by("dataset", maintain_order=True)]
     blocks = [*matrices(leakage), *identifiers(leakage)]
     return Section("identifiers", "Identifiers", "Identifiers that survive", said, blocks=blocks)
 
 
 def matrices(leakage: pl.DataFrame) -> Iterator[Table]:
-    """Return a table per data set: for the kind that survives most, its share by budget."""
+    """Yield a table per data set, with the share of the kind that survives most often at each budget."""
     by_patterns = pl.col("recorded") < pl.col("identifiers")
     worst = leakage.filter(pl.col("kind") != ALL).sort(-pl.col("share"), by_patterns, maintain_order=True)
     most = worst.unique(CELL, keep="first", maintain_order=True).sort(CELL)
@@ -46,7 +48,7 @@ def _in_a_cell(cell: pl.DataFrame) -> str:
 
 
 def _survived(cell: Mapping[str, Any]) -> str:
-    """Return `3.1 % of`, `1 of 3`; `not testable:` if only patterns show that none survived: maskers may use them."""
+    """Return `3.1 % of` or `1 of 3`; `not testable:` if none was found by patterns, which a masker may also use."""
     if cell["recorded"] != cell["identifiers"] and not cell["survived"]:
         return "not testable:"
     count = survived(cell["survived"], cell["identifiers"])
@@ -63,14 +65,15 @@ def identifiers(leakage: pl.DataFrame) -> Iterator[Table]:
             rows.append(row | {f"{each['kind']} ({each['identifiers']})": _between(each) for each in cell.to_dicts()})
         yield Table(
             f"Identifiers that survive on {dataset}",
-            "In parentheses: the number of each kind. In part: others whose surname, initials or last digits remain.",
+            "In parentheses: the number of each kind. In part: changed identifiers whose surname, initials or last "
+            "digits survive.",
             rows,
             off_page=True,
         )
 
 
 def _between(row: Mapping[str, Any]) -> str:
-    """Return a share with its interval (only its lower bound if patterns found identifiers), and the share in part."""
+    """Return a share with its interval (only a lower bound if patterns found identifiers), and the share in part."""
     part = f"; in part {row['partly'] / row['identifiers']:.0%}" if row["partly"] else ""
     if row["identifiers"] < FEW:
         high = row["high"] if row["recorded"] == row["identifiers"] else None
@@ -81,7 +84,7 @@ def _between(row: Mapping[str, Any]) -> str:
 
 
 def counts(results: TextResults) -> Counts:
-    """Return the counts behind the shares of identifiers, by cell and limit."""
+    """Return the numbers of surviving and of all identifiers, by cell and limit."""
     table = results.table("data/leakage.parquet", LEAKAGE).filter(pl.col("kind") != ALL)
     return {
         (row["dataset"], row["mechanism"], row["epsilon"], f"{IDENTIFIERS}: {row['kind']}"): (
@@ -93,12 +96,13 @@ def counts(results: TextResults) -> Counts:
 
 
 def leak_sentence(dataset: str, leakage: pl.DataFrame) -> str:
-    """Return the number of identifiers, the number that the corpus records, and what the others cannot show."""
+    """Return a sentence on the numbers of identifiers that the corpus records and that patterns found."""
     every = leakage.filter(kind=ALL)
     count, record = every["identifiers"][0], every["recorded"][0]
     if record == count:
-        return f"Identifiers on {dataset}: {count:,}, all on the corpus's record."
+        return f"Identifiers on {dataset}: {count:,}, all recorded in the corpus."
     return (
-        f"Identifiers on {dataset}: {count:,}, {record:,} on the corpus's record; patterns found the others, which do "
-        "not show what a masker by the same patterns missed."
+        f"Identifiers on {dataset}: {count:,}, {record:,} recorded in the corpus. Patterns found the others; they "
+        "cannot "
+        "find what a masker with the same patterns misses."
     )

@@ -1,4 +1,4 @@
-"""The effect of a mechanism's settings: utility and loss when one of them changes."""
+"""The effect of a mechanism's settings on utility and loss, when one setting is varied."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENDS = {"cosine": ("cosine_low", "cosine_high"), "bertscore": ("bertscore_low",
 
 
 def section(results: TextResults) -> Section | None:
-    """Utility and loss against the value of each setting that was swept."""
+    """Return utility and loss against the value of each varied setting; None without such settings."""
     table = results.tables([varied_path("sweeps", cell) for cell in results.params.sweeps], SWEEPS)
     if table.is_empty():
         return None
@@ -30,27 +30,27 @@ def section(results: TextResults) -> Section | None:
         "sweeps",
         "Utility and loss when one setting of a mechanism is varied",
         figure(table, results.estimates["mechanism"]),
-        caption="All values of a setting have the same candidate sets, targets and noise. Dots: the mean similarity to "
-        "the original, and the loss under the embedding attack (plug-in); bars: intervals.",
+        caption="All values of a setting have the same candidate sets, targets and noise. Dots: mean similarity to "
+        "the text, and plug-in loss by the embedding attack; bars: intervals.",
     )
     return Section("sweeps", "Sweeps", "What a mechanism's settings do", blocks=[swept, varied(table)], folded=True)
 
 
 def varied(sweeps: pl.DataFrame) -> Table:
-    """Cosine and loss under the embedding attack when one setting of a mechanism is varied."""
+    """Return a table of cosine and loss by the embedding attack when one setting of a mechanism is varied."""
     columns = (
         "data set: {dataset} | mechanism: {mechanism} | setting: {setting} | value: {value:number} | "
         "cosine: {cosine:.3f} ({cosine_low:.3f} to {cosine_high:.3f}) | loss: {interval}"
     )
     rows = [{**row, "interval": loss_between(row)} for row in sweeps.to_dicts()]
-    caption = "The loss is that of the embedding attack."
+    caption = "Losses are by the embedding attack."
     return Table("One setting varied", caption, records(rows, columns), folded=True)
 
 
 def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
-    """Utility and loss against the value of one setting: a row of panels per setting, a panel per measure.
+    """Return utility and loss against the value of one setting: a row of panels per setting, a panel per measure.
 
-    table: schema `SWEEPS`, sorted in any way. mechanisms: all of the audit, so that styles agree.
+    table: schema `SWEEPS`, in any order. mechanisms: all of the audit, so that styles agree.
     """
     style = styles(mechanisms)
     shown = within_ceiling(table).sort("dataset", "mechanism", "value")

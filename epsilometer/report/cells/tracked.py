@@ -1,4 +1,4 @@
-"""The numbers behind the report for `dvc metrics` and `dvc plots`. Losses are in nats."""
+"""The report's losses for `dvc metrics` and `dvc plots`, in nats."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _EXACT = {"exact": "average", "exact_low": "average_low", "exact_high": "average
 def metrics(estimates: pl.DataFrame, exact: pl.DataFrame, folder: Path) -> None:
     """Write a file of {attack: loss} for each cell and epsilon, the rows of `dvc metrics show`.
 
-    Losses have three decimals, so that the last bits of a sum do not look like a change, and are at most the ceiling
-    (JSON knows no infinity). The entry `exact`, beside the attacks, is the average exact loss between texts of equal
-    length, not clipped at a ceiling, if it is finite.
+    Losses have three decimals, so that the last bits of a sum do not look like a change, and are clipped at the
+    ceiling, because JSON has no infinity. A further entry `exact` is the average exact loss between texts of equal
+    length, without a ceiling, if it is finite.
     """
     shutil.rmtree(folder, ignore_errors=True)
     losses = within_ceiling(estimates).select(*CELL, "attack", "loss")

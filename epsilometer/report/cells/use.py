@@ -1,10 +1,10 @@
-"""The use of rewrites: how much they keep, compared with one fixed sentence for everybody, and for a learner.
+"""The utility of rewrites, compared with one fixed sentence for everybody, and for training a classifier.
 
-The cosine of text and rewrite is measured on data sets with trials of sets (`POSSIBLE`): the fixed sentence is the
-public text with the largest mean cosine with all texts of the sets. Rewrites keep more if the lower end of their mean
-cosine's two-sided interval, at the audit's level, exceeds that cosine. Otherwise the fixed sentence is as useful as the
-mechanism. Where labels exist and classifiers were trained on rewrites (`DOWNSTREAM`), their macro F1 on
-clean texts is shown beside that of classifiers trained on clean texts, both as means over seeds.
+The mean cosine of text and rewrite is measured on data sets with trials of sets (`POSSIBLE`). The fixed sentence is the
+public text with the largest mean cosine to all texts of the sets. Rewrites are more useful if the lower bound of their
+mean cosine, of a two-sided interval at the audit's alpha, exceeds that cosine. If classifiers were trained on rewrites
+(`DOWNSTREAM`), their macro F1 on clean texts is compared with that of classifiers trained on clean texts, both as means
+over seeds.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from epsilometer.report.wording import listed
 
 MEASURE = "cosine"
 FIXED = f"one fixed sentence (by {MEASURE})"
-NOT_MEASURED = "what it keeps was not measured"
+NOT_MEASURED = "utility was not measured"
 
 
 @dataclass(frozen=True)
 class Score:
-    """The macro F1 of classifiers of a label that were trained on rewrites, and of those trained on clean texts."""
+    """The macro F1 of classifiers of a label, trained on rewrites and on clean texts."""
 
     label: str
     rewrites: float
@@ -36,10 +36,10 @@ class Score:
 
 @dataclass(frozen=True)
 class Kept:
-    """The use of a cell's rewrites.
+    """The utility of a cell's rewrites.
 
-    worth, low: the mean cosine and its lower end; fixed: that of the best fixed sentence. None where not measured.
-    labelled: the data set has labels.
+    worth, low: the mean cosine and its lower bound; fixed: the mean cosine of the best fixed sentence; None if not
+    measured. labelled: True if the data set has labels.
     """
 
     worth: float | None = None
@@ -50,57 +50,61 @@ class Kept:
 
     @property
     def more(self) -> bool | None:
-        """True if rewrites keep more than one fixed sentence; None if that was not measured."""
+        """True if rewrites are more useful than one fixed sentence; None if that was not measured."""
         return None if self.low is None or self.fixed is None else self.low > self.fixed
 
     @property
     def share(self) -> str:
-        """The cosine as a share of the best fixed sentence's: `131 %`; empty where that was not measured."""
+        """The cosine as a share of the fixed sentence's: `131 %`; empty if not measured, or without a positive
+        cosine."""
         if self.worth is None or self.fixed is None or self.fixed <= 0:
             return ""
         return f"{rounded(100 * self.worth / self.fixed, 0, DOWN):.0f}\N{NO-BREAK SPACE}%"
 
     @property
     def briefly(self) -> str:
-        """`keeps 131 % of what one fixed sentence keeps; a learner keeps F1 0.71 of 0.80 (intent)`."""
+        """A summary: `rewrites are 131 % as similar to texts as one fixed sentence; a classifier ...`."""
         if self.worth is None or self.fixed is None:
             parts = [] if self.scores else [NOT_MEASURED]
         elif self.share:
-            parts = [f"keeps {self.share} of what one fixed sentence keeps"]
+            parts = [f"rewrites are {self.share} as similar to texts as one fixed sentence"]
         else:
-            parts = [f"keeps a {MEASURE} of {self.worth:.2f}, one fixed sentence {self.fixed:.2f}"]
-        parts += [f"a learner keeps F1 {score.rewrites:.2f}{_of(score.clean)} ({score.label})" for score in self.scores]
+            parts = [f"rewrites have a {MEASURE} of {self.worth:.2f}, one fixed sentence of {self.fixed:.2f}"]
+        parts += [
+            f"a classifier trained on rewrites has F1 {score.rewrites:.2f}{_of(score.clean)} ({score.label})"
+            for score in self.scores
+        ]
         return "; ".join(parts)
 
     @property
     def sentence(self) -> str:
-        """Return the use in whole sentences."""
+        """The utility in whole sentences."""
         if self.worth is None or self.fixed is None:
-            said = "What the rewrites keep beside one fixed sentence was not measured."
+            said = "The rewrites were not compared with one fixed sentence."
         else:
-            share = f"{self.share} of what the best fixed sentence keeps" if self.share else "a part of the meaning"
-            said = f"The rewrites keep {share} ({MEASURE} with the text {self.worth:.2f}, against {self.fixed:.2f})."
+            share = f"{self.share} as similar to texts as" if self.share else "compared with"
+            said = f"Rewrites are {share} the best fixed sentence ({MEASURE} {self.worth:.2f} and {self.fixed:.2f})."
         if self.scores:
             scores = [
                 f"{score.label} F1 {score.rewrites:.2f}"
-                + ("" if score.clean is None else f" (trained on the texts themselves {score.clean:.2f})")
+                + ("" if score.clean is None else f" ({score.clean:.2f} if trained on the texts)")
                 for score in self.scores
             ]
-            return f"{said} A classifier trained on the rewrites keeps of {listed(scores)}."
+            return f"{said} Classifiers trained on the rewrites reach {listed(scores)}."
         return f"{said} No classifier was trained on the rewrites." if self.labelled else said
 
 
 def _of(clean: float | None) -> str:
-    return "" if clean is None else f" of {clean:.2f}"
+    return "" if clean is None else f", trained on texts {clean:.2f}"
 
 
 UNKNOWN = Kept()
 Uses = Mapping[tuple[str, str, float | None], Kept]
-"""The use of cells' rewrites, by data set, mechanism and epsilon. Cells that were not measured may be missing."""
+"""The utility of rewrites, by data set, mechanism and epsilon. Cells that were not measured may be missing."""
 
 
 def uses(results: TextResults) -> Uses:
-    """Return what the rewrites of each audited cell keep."""
+    """Return the utility of the rewrites of each audited cell."""
     columns = ("dataset", "mechanism", "epsilon", "worth", "worth_low", "one_text")
     measured = {
         (dataset, mechanism, epsilon): (worth, low, fixed)
@@ -122,8 +126,8 @@ def uses(results: TextResults) -> Uses:
 
 
 def trained_on_rewrites(results: TextResults) -> pl.DataFrame:
-    """Return scores of classifiers after training on rewrites, schema `DOWNSTREAM`; without such cells no rows."""
-    names = ("clean", *getattr(results.params, "downstream", ()))  # of another study
+    """Return scores of classifiers after training on rewrites (schema `DOWNSTREAM`); may have no rows."""
+    names = ("clean", *getattr(results.params, "downstream", ()))  # sections of another study
     return results.tables(filter(results.has, (f"data/downstream/{name}.parquet" for name in names)), DOWNSTREAM)
 
 

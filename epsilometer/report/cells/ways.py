@@ -1,7 +1,7 @@
-"""Three ways to share what texts teach, side by side: public texts alone, rewrites, a corpus that is released whole.
+"""Three ways to share texts for learning: public texts alone, rewrites, or a whole released corpus.
 
-Figures are of stage `ways`, for data sets with a label to learn and with public texts. Without such a data set the
-three ways stand with what each protects and its command alone.
+Figures are from stage `ways`, for data sets with a label to learn and public texts. Without such a data set, the
+section only describes what each way protects, and its command.
 """
 
 from __future__ import annotations
@@ -25,24 +25,26 @@ from epsilometer.report.wording import at_budget, budget, guesses
 TITLE = "Three ways"
 _REWRITE, _RELEASE = "epsilometer rewrite", "epsilometer release"
 _PROTECTED = {
-    "public": ("everybody, as no private text is read", "none: collect and label them"),
-    "rewrites": ("each text, from the curator too; its label is in the clear", _REWRITE),
+    "public": ("everybody, because no private text is read", "none: collect and label them"),
+    "rewrites": ("each text, also from the curator; labels are not protected", _REWRITE),
     "release": ("each person's text and label; the curator sees all texts", _RELEASE),
 }
 _NAMES = {"public": "public texts alone", "rewrites": "one text at a time", "release": "the whole corpus"}
 _LIMITS = {Status.WITHIN: "within the limits", Status.BEYOND: "beyond a limit"}
 _WITHOUT_FIGURES = (
-    f"Public texts alone protect everybody. `{_REWRITE}` changes each text and trusts nobody with it. `{_RELEASE}` "
-    "adds noise once, to what all texts say together, and trusts you with them."
+    f"Public texts alone protect everybody. `{_REWRITE}` changes each text, and nobody else needs to see it. "
+    f"`{_RELEASE}` "
+    "adds noise once, to statistics of all texts together, and you must be trusted with the texts."
 )
 _CAPTION = (
-    "Macro F1 of one learner on the same held-out texts. Right guesses are between two texts; 50 is chance. Of a "
-    "release they are exact, for texts that vote for different cells, and F1 is the mean over draws of the noise."
+    "Macro F1 of one learner on the same held-out texts. Right guesses are between two texts; 50 is chance. For a "
+    "release they are exact, for texts that vote for different cells, and F1 is the mean over several draws of the "
+    "noise."
 )
 
 
 def section(results: TextResults) -> Section | None:
-    """A table per data set with figures; absent in an audit from before there was this comparison."""
+    """Return a table per data set with figures; None in audits of versions without this comparison."""
     if not results.has(ways_path()):
         return None
     table = results.table(ways_path(), WAYS)
@@ -60,7 +62,7 @@ def section(results: TextResults) -> Section | None:
 
 
 def sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a sentence for each way, of one data set's rows with their standing: its F1 and its command."""
+    """Return a sentence for each way: its F1 and its command. rows: of one data set, with `guesses` and `limits`."""
     public = next(row for row in rows if row["way"] == "public")
     release = next(row for row in rows if row["way"] == "release")
     rewritten = [row for row in rows if row["way"] == "rewrites"]
@@ -73,7 +75,7 @@ def sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         by = at_budget(best["mechanism"], best["epsilon"])
         said.append(f"**One text at a time** (`{_REWRITE}`): {best['f1']:.2f} with {by}, {limits}.")
     said.append(
-        f"**The whole corpus** (`{_RELEASE}`, trusts you with all texts): {release['f1']:.2f} at ε = "
+        f"**The whole corpus** (`{_RELEASE}`, you see all texts): {release['f1']:.2f} at ε = "
         f"{budget(release['epsilon'])}, at most {guesses(release['loss'], UP):g} of 100 guesses."
     )
     return said
@@ -82,8 +84,8 @@ def sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _standing(row: Mapping[str, Any], decided: pl.DataFrame, allowed: float) -> dict[str, Any]:
     """Return the right guesses of 100 at a row's loss, and the status of the limits.
 
-    allowed: the limit of the loss. A release below an epsilon of 4 has no other: delta at 4 nats is 0, and no private
-    text is in it.
+    allowed: the limit of the loss. It is a release's only limit below an epsilon of 4, because delta at 4 nats is then
+    0, and a release contains no private text.
     """
     if row["way"] == "public":
         return {"guesses": "50", "limits": Status.WITHIN}

@@ -17,7 +17,8 @@ from epsilometer.report.wording import at_budget, listed
 
 
 def section(results: TextResults) -> Section | None:
-    """Return each claim against its worst case, violated claims first, and the deniability of words."""
+    """Return each claim and its worst case, violated claims first, and the deniability of words; None without
+    claims."""
     claims = results.table("data/claims.parquet", CLAIMS)
     if claims.filter(pl.col("verdict") != NO_CLAIM).is_empty():
         return None
@@ -31,8 +32,9 @@ def section(results: TextResults) -> Section | None:
                 "Plausible deniability of words",
                 figure(words, results.estimates["mechanism"]),
                 heading="Plausible deniability of single words",
-                caption="How often a word stays as it is, and how many different words replace it: means "
-                "over words, bands from the 5th to the 95th percentile. Many outputs do not prove privacy.",
+                caption="The share of draws in which a word stays unchanged, and the number of different words that "
+                "replace it: means over words, with bands from the 5th to the 95th percentile. Many outputs do not "
+                "prove privacy.",
             ),
             deniable(words),
         ]
@@ -42,15 +44,16 @@ def section(results: TextResults) -> Section | None:
 
 
 def worst_cases(claims: pl.DataFrame) -> Table:
-    """Return each claim against its worst case; claims: with the single verdict on each (`overall`)."""
+    """Return a table of claims and their worst cases. claims: with a column `overall`, the verdict on each claim."""
     columns = (
         "mechanism: {mechanism} | epsilon: {epsilon:budget} | claim: {claim} | method: {method} | "
         "claimed: {claimed:number} | worst: {worst:number} | audited: {yes} | verdict: {overall}"
     )
     caption = (
-        "With a law, over all pairs of inputs and all outputs (at most `claims.vocabulary` inputs). Without, by draws: "
-        "`worst` is then a lower bound, and budgets that are not audited are small enough for draws to refute. "
-        "The verdict is of everything that tested the claim, attacks too; `not checked` is of the worst case alone."
+        "With a known law, over all pairs of inputs and all outputs (at most `claims.vocabulary` inputs). Without a "
+        "law, by sampling: `worst` is then a lower bound, and budgets that are not audited are small enough for "
+        "sampling to refute the claim. The verdict is by all tests of the claim, including attacks; `not checked` "
+        "means that only the worst case was not checked."
     )
     audited = pl.when("audited").then(pl.lit("yes")).otherwise(pl.lit("no"))
     return Table(
@@ -66,19 +69,19 @@ def deniable(words: pl.DataFrame) -> Table:
         "outputs: {support:.1f} | outputs, of most: {support_low:.1f} to {support_high:.1f}"
     )
     caption = (
-        "How often a word of the vocabulary stays as it is, and how many different words replace it in "
-        "100 draws (1-Diffractor, figure 4): means over 100 words, and `of most` from the 5th to the 95th percentile. "
-        "Many outputs do not prove privacy."
+        "The share of 100 draws in which a word of the vocabulary stays unchanged, and the number of different outputs "
+        "(1-Diffractor, figure 4): means over 100 words, and as `of most` the 5th to 95th percentile. Many outputs do "
+        "not prove privacy."
     )
     return Table("Plausible deniability of words", caption, records(words, columns), off_page=True)
 
 
 def sentence(claims: pl.DataFrame) -> str:
-    """Say if the worst case stays within the claims."""
+    """Return a sentence that states if the worst case exceeds a claim."""
     broken = claims.filter(verdict=VIOLATED).sort("mechanism", "epsilon")
     if len(broken):
         named = listed([at_budget(row["mechanism"], row["epsilon"]) for row in broken.to_dicts()])
-        return f"Beyond its claim: {named}."
+        return f"The worst case exceeds the claim: {named}."
     laws = claims.filter(pl.col("method").is_in(["exact", "largest found"]), pl.col("slack").is_not_null())
     if len(laws):
         return f"The worst case exceeds the claim in none of the {len(laws)} laws that could be computed."
@@ -86,7 +89,7 @@ def sentence(claims: pl.DataFrame) -> str:
 
 
 def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
-    """Share of words that stay, and outputs per word, against nominal epsilon (both scales as in `curves`).
+    """Return the share of draws that keep a word, and the outputs per word, against nominal epsilon.
 
     table: schema `DENIABILITY`. mechanisms: all of the audit, so that styles agree between figures.
     """

@@ -1,4 +1,4 @@
-"""The worth of rewritten texts at equal measured loss. Losses are in nats."""
+"""The utility (worth) of rewrites at equal loss. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from epsilometer.report.section import Section
 from epsilometer.report.wording import at_budget, bounded, inflected, listed, loss_interval, nats, tail_words, unbounded
 
 COSINE = MEASURE
-SEEDS = 5  # fewest seeds to rank mechanisms by a trained classifier
+SEEDS = 5  # minimum number of seeds to rank mechanisms by a trained classifier
 _GROUP = ["dataset", "measure"]
-_TOP = 1.12  # of the axis of utility
-_LABEL_HEIGHT = 0.06  # on the axis of utility
+_TOP = 1.12  # end of the axis of utility
+_LABEL_HEIGHT = 0.06  # height of a label on the axis of utility
 _TOOLTIP = [
     alt.Tooltip("mechanism:N"),
     alt.Tooltip("epsilon:Q", title="nominal ε", format=",~f"),
@@ -49,7 +49,7 @@ _TOOLTIP = [
 
 
 def section(results: TextResults) -> Section | None:
-    """Utility against the loss of the strongest attack, with the worth for classifiers."""
+    """Return utility (cosine and classifiers' F1) against loss; None without points."""
     estimates, target = results.estimates, results.params.utility.target
     similarity = results.table("data/similarity.parquet", SIMILARITY)
     downstream = trained_on_rewrites(results)
@@ -63,10 +63,12 @@ def section(results: TextResults) -> Section | None:
         "tradeoff",
         "Utility against loss",
         figure(points_shown, levels(downstream), estimates["mechanism"], target, ceilings=ceilings),
-        caption="Up keeps more, left loses less; a line is a mechanism, its points are its budgets (hollow where "
-        "trials prove the loss and no law does). Bars are intervals: of an exact loss, over all pairs of texts. Rings: "
-        f"of the points whose δ at 4 nats over all pairs a law shows to be at most {TAIL_ALLOWED:g}, none is worth "
-        "more and leaks less, by points alone: intervals may overlap. Shaded: what no mechanism can have.",
+        caption="Higher is more useful, farther left is more private. A line is a mechanism, its points are its "
+        "budgets (hollow if the loss is sampled and others are exact). Bars are intervals; for an exact loss they are "
+        "over all pairs "
+        f"of texts. A ring marks a point that no other beats in both utility and loss, among points whose δ at 4 nats "
+        f"is shown to be at most {TAIL_ALLOWED:g}; intervals are "
+        "ignored. Shaded: impossible for any mechanism.",
     )
     hardly = hardly_read(results.table("data/outputs.parquet", OUTPUTS))
     within = set(decisions(results).filter(limit=ALL, decision=Status.WITHIN).select(CELL).iter_rows())
@@ -85,13 +87,16 @@ def section(results: TextResults) -> Section | None:
 def tradeoff_points(losses: pl.DataFrame, similarity: pl.DataFrame, downstream: pl.DataFrame) -> pl.DataFrame:
     """Return a row per data set, measure of utility, mechanism and epsilon: the loss, and the utility.
 
-    losses: as `rows.comparable` returns them; downstream: schema `DOWNSTREAM`. The measures are the mean cosine and
-    each task's mean macro F1 after training on rewritten texts, with intervals over texts. seeds: the macro F1 of each,
-    about which the interval says nothing; null for the cosine. best: on the Pareto front of its data set and measure,
-    where no other point is worth more at a lower loss; the front uses the plug-in values, without their intervals. It
-    excludes controls; points not shown to have a delta at 4 nats of at most TAIL_ALLOWED (publishing half of the texts
-    is worth most at equal average loss); points trained with fewer than SEEDS seeds; and, on a data set with exact
-    losses, sampled losses, which are lower bounds.
+    losses: from `rows.comparable`; downstream: schema `DOWNSTREAM`. The measures are the mean cosine, and each task's
+    mean macro F1 after training on rewrites, with intervals over texts.
+    seeds: the macro F1 of each seed, which the interval does not cover; null for the cosine.
+    best: True on the Pareto front of a data set and measure, where no other point has more utility at a lower loss. The
+    front uses plug-in values, without intervals. It excludes:
+    - controls;
+    - points not shown to have a delta at 4 nats of at most TAIL_ALLOWED, because publishing half of the texts has the
+      largest utility at equal average loss;
+    - points trained with fewer than SEEDS seeds;
+    - sampled losses, which are lower bounds, on a data set with exact losses.
     """
     measured = ["measure", "utility", "low", "high", "seeds"]
     cosine = similarity.select(
@@ -120,12 +125,12 @@ def tradeoff_points(losses: pl.DataFrame, similarity: pl.DataFrame, downstream: 
 
 
 def _few(point: Mapping[str, Any]) -> bool:
-    """Return True if too few seeds were trained for this point to be ranked."""
+    """Return True if this point has too few seeds to be ranked."""
     return point["seeds"] is not None and len(point["seeds"]) < SEEDS
 
 
 def levels(downstream: pl.DataFrame) -> pl.DataFrame:
-    """Return the reference levels of utility: dataset, measure, what (clean texts, majority), value."""
+    """Return the reference levels of utility: dataset, measure, what ("clean texts" or "majority"), value."""
     names = {"clean": "clean texts", "majority": "majority"}
     base = downstream.filter(pl.col("setting").is_in(list(names)), role="task")
     return (
@@ -142,13 +147,13 @@ def levels(downstream: pl.DataFrame) -> pl.DataFrame:
 
 
 def _measure() -> pl.Expr:
-    """Return the name of a classifier's score; it names the kind of classifier unless this is a transformer."""
+    """Return the name of a classifier's score, with the kind of classifier unless it is a transformer."""
     other = pl.when(pl.col("kind") == TRANSFORMER).then(pl.lit("")).otherwise(", " + pl.col("kind"))
     return "macro F1 of " + pl.col("label") + other
 
 
 def _of_each_kind(base: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows, with the majority's row repeated for each kind of classifier that learns the same label."""
+    """Return the rows, with the row of the majority class repeated for each kind of classifier of the same label."""
     kinds = base.drop_nulls("kind").select("dataset", "label", "kind").unique(maintain_order=True)
     majority = base.filter(pl.col("kind").is_null()).drop("kind").join(kinds, ["dataset", "label"])
     return pl.concat([majority.select(base.columns), base.drop_nulls("kind")])
@@ -159,8 +164,8 @@ def tradeoff_sentence(
 ) -> str:
     """Return the most useful mechanism among the cells within the limits, by data set and measure, without controls.
 
-    within: data set, mechanism and epsilon of the cells with the decision within (`DECISIONS`). keeps: for each cell,
-    whether it keeps more than one fixed sentence does (`use.uses`). hardly: mechanisms that hardly take in some texts.
+    within: data set, mechanism and epsilon of the cells with the decision within (`DECISIONS`). keeps: the utility of
+    each cell (`use.uses`). hardly: mechanisms that hardly read the texts of some data sets.
     """
     parts = []
     for (dataset, measure), table in points.filter(~pl.col("control")).group_by(_GROUP, maintain_order=True):
@@ -177,8 +182,8 @@ def tradeoff_sentence(
             f"on {dataset} {at_budget(best['mechanism'], best['epsilon'])}"
             f"{'' if best['optimal'] else ', which no optimal adversary attacks,'}"
             f"{', which hardly reads the texts of some data sets,' if best['mechanism'] in hardly else ''} "
-            f"keeps most within the limits: {measure} {best['utility']:.2f} ({best['low']:.2f} to {best['high']:.2f}) "
-            f"at {'an exact' if best['exact'] else 'a measured'} loss of {nats(best['point'])} "
+            f"is the most useful within the limits: {measure} {best['utility']:.2f} ({best['low']:.2f} to "
+            f"{best['high']:.2f}) at {'an exact' if best['exact'] else 'a measured'} loss of {nats(best['point'])} "
             f"(at most {bounded(best['upper'], best['ceiling'])}){_beside_one_text(best, keeps)}"
         )
     sentence = "; ".join(parts)
@@ -188,7 +193,7 @@ def tradeoff_sentence(
 
 
 def _beside_one_text(point: Mapping[str, Any], keeps: Uses) -> str:
-    """Compare a cell within the limits with one fixed sentence; empty for measures other than the cosine."""
+    """Return a comparison of a cell with one fixed sentence; empty for measures other than the cosine."""
     if point["measure"] != COSINE:
         return ""
     more = keeps.get((point["dataset"], point["mechanism"], point["epsilon"]), UNKNOWN).more
@@ -198,18 +203,18 @@ def _beside_one_text(point: Mapping[str, Any], keeps: Uses) -> str:
 
 
 def judged(points: pl.DataFrame, target: float) -> pl.DataFrame:
-    """Return the points with a usable loss: an exact one, or from enough trials to show a loss of the target."""
+    """Return the points with a usable loss: exact, or from enough trials to prove a loss of the target."""
     return points.filter(pl.col("exact") | (pl.col("ceiling") > target))
 
 
 def untold_sentence(points: pl.DataFrame, target: float) -> str:
-    """Name the mechanisms left out of the figure, whose trials were too few to show a loss of the target."""
+    """Return a sentence on the mechanisms with too few trials to prove a loss of the target, which the figure omits."""
     few = points.join(judged(points, target), on=[*CELL, "measure"], how="anti", nulls_equal=True)
     names = few.select("mechanism", "dataset").unique().sort("mechanism", "dataset").rows()
     if not names:
         return ""
     return (
-        f"Not in the figure, since too few trials compare what it compares to show a loss of {target:g} "
+        f"Not in the figure, because there are too few comparable trials to prove a loss of {target:g} "
         f"{inflected(target, 'nat', 'nats')}: {listed([f'{mechanism} on {dataset}' for mechanism, dataset in names])}."
     )
 
@@ -217,11 +222,11 @@ def untold_sentence(points: pl.DataFrame, target: float) -> str:
 def figure(
     points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str], target: float, *, ceilings: pl.DataFrame
 ) -> Specification:
-    """Utility against the loss: a row of panels per data set, a panel per measure of utility.
+    """Return utility against the loss: a row of panels per data set, a panel per measure of utility.
 
-    A line is a mechanism, with its budgets along it. points: as `tradeoff_points` returns them; a point with a sampled
-    loss is hollow if others are exact, and the scale is then logarithmic above 1 nat. levels: dataset, measure, what,
-    value, drawn across. ceilings: schema `CEILINGS`; no mechanism can lie above.
+    A line is a mechanism, and its points are budgets. points: from `tradeoff_points`; if some losses are exact, points
+    with a sampled loss are hollow, and the scale is logarithmic above 1 nat. levels: dataset, measure, what, value, as
+    horizontal lines. ceilings: schema `CEILINGS`; no mechanism can be above.
     """
     style = styles(mechanisms)
     names = points["mechanism"].unique().sort().to_list()
@@ -275,14 +280,15 @@ def figure(
 
 
 def _to_the_edge(curve: pl.DataFrame, top: float) -> list[dict[str, Any]]:
-    """The points of a ceiling up to `top` nats, the end of the axis, and one there: the last ceiling, or 1."""
+    """Return the points of a ceiling up to `top` nats, the end of the axis, and a point there: the last ceiling, or
+    1."""
     points = curve.filter(pl.col("nats") <= top).select("nats", "ceiling").sort("nats").to_dicts()
     last = 1.0 if len(points) == len(curve) else points[-1]["ceiling"]
     return [*points, {"nats": top, "ceiling": last}] if points else []
 
 
 def _rows_and_axis(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X, float]:
-    """Return the rows of the figure, with finite losses, their axis, and the largest loss that it shows."""
+    """Return the figure's rows, with losses clipped to be finite, the axis of losses, and the axis's end in nats."""
     exact = bool(points["exact"].any())
     by_law = points.filter("exact")
     largest = [v for v in (*points["ceiling"], *by_law["point"], *by_law["upper"]) if math.isfinite(v)]
@@ -305,7 +311,8 @@ def _rows_and_axis(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X, f
 
 
 def _apart(levels: pl.DataFrame) -> pl.DataFrame:
-    """Return the levels from the highest down; a name that would overlap the one above is merged into that one."""
+    """Return the levels from the highest to the lowest; a label that would overlap the next higher is merged with
+    it."""
     rows = levels.sort("value", descending=True).to_dicts()
     shown = rows[:1]
     for row in rows[1:]:
@@ -317,7 +324,8 @@ def _apart(levels: pl.DataFrame) -> pl.DataFrame:
 
 
 def attribute_sentence(downstream: pl.DataFrame) -> str:
-    """Count the cells where an attacker who learns from rewrites infers an attribute significantly better."""
+    """Return the number of cases in which an attacker who learns from rewrites infers an attribute significantly
+    better."""
     mean = downstream.filter(role="attribute").drop_nulls("mechanism")
     means = mean.group_by(*CELL, "label", "kind", "setting").agg(pl.first("low"), pl.first("high"))
     both = means.pivot("setting", index=[*CELL, "label", "kind"], values=["low", "high"]) if len(means) else means
@@ -325,9 +333,9 @@ def attribute_sentence(downstream: pl.DataFrame) -> str:
         return ""
     worse = int((both["low_adaptive"] > both["high_static"]).sum())
     sentence = (
-        "The adaptive attacker, trained on rewritten texts, beats the static one, by intervals that do not overlap, in "
-        f"{worse} of {len(both)} cases."
+        "The adaptive attacker, trained on rewrites, beats the static attacker, trained on clean texts, with "
+        f"disjoint intervals in {worse} of {len(both)} cases."
     )
     return sentence + (
-        " An attribute that a classifier of clean texts no longer infers may still be there." if worse else ""
+        " An attribute that a classifier of clean texts no longer infers may still be in the rewrites." if worse else ""
     )

@@ -81,7 +81,7 @@ def test_a_worst_pair_of_some_is_said() -> None:
     search = Search(measure="worst")
     (row,) = epsilometer.calibrate(texts, "randomized_response", target=2.0, search=search).to_dicts()
     assert row["status"] == "found"
-    assert "of 2,415 pairs of texts, and another may lose more" in row["reason"]
+    assert "of 2,415 pairs of texts; another may lose more" in row["reason"]
 
 
 def test_the_epsilon_of_a_delta_by_its_formula() -> None:

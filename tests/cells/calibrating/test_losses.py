@@ -100,7 +100,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_length_alone_gives_is_said(project: Path) -> None:
     (row,) = calibrate_cells(read(), 1.0, Search(), ["mask"])
     assert (row["status"], row["epsilon"]) == ("outside", None)
-    assert "length alone gives" in row["reason"]
+    assert "the length of rewrites alone proves" in row["reason"]
     assert "--match words" in row["reason"]
     (row,) = calibrate_cells(read(), 1.0, Search(match="words"), ["mask"])
     assert row["status"] == "outside"
@@ -115,7 +115,8 @@ def test_what_leaks_nothing_is_not_said_to_lose_what_was_seen_by_chance(seed: in
         SHORT + LONG, lambda text, epsilon, rng: "x", target=1.0, search=search, design=design
     )
     assert re.match(
-        r"no loss was shown at any epsilon: 0\.\d\d nats at the rate seen \(between 0 and (0\.\d\d)\) at epsilon 1000",
+        r"no loss was proved at any epsilon; the largest is 0\.\d\d nats at the observed rate "
+        r"\(between 0 and (0\.\d\d)\) at epsilon 1000",
         table["reason"].item(),
     )
 
@@ -138,7 +139,10 @@ def test_a_loss_is_said_with_its_interval() -> None:
     table = epsilometer.calibrate(
         SHORT + LONG, quarter, target=2.0, search=Search(budget=9000), design=Design(temperature=0)
     )
-    ends = re.match(r"the loss is (.*) nats at the rate seen \(between (.*) and (.*)\) at eps", table["reason"].item())
+    ends = re.match(
+        r"the (?:largest|smallest) loss is (.*) nats at the observed rate \(between (.*) and (.*)\) at eps",
+        table["reason"].item(),
+    )
     assert ends is not None
     loss, low, high = map(float, ends.groups())
     assert 0 < low < loss < high < 2
@@ -154,7 +158,7 @@ def test_the_range_can_be_another(project: Path) -> None:
             assert row["low"] < 0.62 < row["high"]
         else:
             assert ("(--low)" if low == 1.0 else "(--high)") in row["reason"]
-            assert "length alone" not in row["reason"]  # it tells much, but less at a smaller epsilon
+            assert "length of rewrites alone" not in row["reason"]  # it tells much, but less at a smaller epsilon
 
 
 def test_a_search_says_how_long_it_takes_at_most(
@@ -245,7 +249,7 @@ def test_python_compares_as_the_command_does(project: Path, capsys: pytest.Captu
 
 def test_python_says_what_cannot_be(project: Path) -> None:
     for wrong, said in (
-        ({"source": "nowhere", "target": 1.0}, "'nowhere' is no folder of a project"),
+        ({"source": "nowhere", "target": 1.0}, "'nowhere' is not a project's folder"),
         ({"source": ".", "target": 1.0, "design": Design(seed=1)}, "a project has settings and design"),
         ({"source": ".", "target": 1.0, "mechanisms": "msak"}, "did you mean 'mask'"),
         ({"source": SHORT, "target": 1.0}, "at least one mechanism"),

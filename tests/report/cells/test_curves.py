@@ -62,7 +62,7 @@ def test_a_mechanism_without_a_budget_is_a_line_across_the_panel() -> None:
 def test_the_caption_says_what_bands_and_hollow_dots_are() -> None:
     said = " ".join(curves.section(audit()).words)
     assert "or was not validated for this number of candidates" in said
-    assert "its bands are the numerical error of the average, and the median to 95 % of pairs" in said
+    assert "Its bands are the numerical error of the average, and the range from the median to 95 % of pairs" in said
     assert "The first row" not in " ".join(curves.section(bare(estimates())).words)
 
 

@@ -60,8 +60,8 @@ def test_the_cells_that_trials_cannot_tell_apart_come_apart() -> None:
     sure = [(*SURE[:1], name, *SURE[2:]) for name in ("mvc", "tem")]
     table = frame(*sure, ("queries", "dp_bart", 5.0, "embedding", 600, None, NO_CLAIM))
     (sentence,) = ceiling_sentence(laws, table)
-    assert sentence.startswith("2 cells whose law is known stand at the ceiling of the trials (5.23 nats)")
-    assert "they lose 8.00 to 60.00 nats on average" in sentence
+    assert sentence.startswith("2 cells with a known law are at the ceiling of the trials (5.23 nats)")
+    assert "Their exact average losses are 8.00 to 60.00 nats" in sentence
     assert ceiling_sentence(laws, table.filter(pl.col("mechanism") != "tem")) == []
 
 
@@ -83,12 +83,10 @@ def test_the_order_turns_where_intervals_lie_apart_alone() -> None:
     # The first and the third: apart when sampled, and the other way by law. The first and the second, as the last two:
     # alike when sampled, apart by law, unless an end is unknown.
     assert order_sentence([*cells, {"sampled_rank": None}]) == (
-        "Of 6 pairs of cells the exact loss tells 2 apart that look the same when sampled, as their intervals overlap, "
-        "and turns 1 round."
+        "Of 6 pairs of cells, the exact loss separates 2 whose sampled intervals overlap, and reverses the order of 1."
     )
     near = [cells[0] | {"sampled": 0.98, "sampled_high": 1.30}, cells[1] | {"sampled": 0.97, "sampled_high": 1.29}]
-    assert order_sentence(near).endswith("tells 1 apart that look the same when sampled, as their intervals overlap, "
-                                         "and turns 0 round.")  # fmt: skip
+    assert order_sentence(near).endswith("separates 1 whose sampled intervals overlap, and reverses the order of 0.")
     assert order_sentence(near[:1]) == ""
     table = frame(SURE, ("queries", "tem", 5.0, "embedding", 700, None, NO_CLAIM), equal=(100, 70))
     of_equal = rows(losses({("queries", "tem", 5.0): 1.0}), table)[0]
@@ -104,14 +102,14 @@ def test_who_is_named_is_not_said_by_a_law_that_is_refuted() -> None:
         table for table in exact_loss.section(audit()).tables if table.heading.startswith("Who is named")
     ]  # type: ignore[union-attr]
     assert "mvc" in {row["mechanism"] for row in as_stated.rows}
-    assert "on the pairs compared" in as_stated.caption
+    assert "for the compared pairs" in as_stated.caption
 
 
 def test_what_lengths_give_away_is_said_of_whom_it_concerns() -> None:
     (sentence,) = length_sentence(exact())
-    assert sentence.startswith("On queries mvc shows how long a text is")
+    assert sentence.startswith("On queries mvc reveals the length of a text")
     assert HOSTILE not in sentence  # its latents have one length
-    assert "12.5\N{NO-BREAK SPACE}% of the pairs compared" in sentence
+    assert "12.5\N{NO-BREAK SPACE}% of the compared pairs" in sentence
     assert length_sentence(exact().filter(pairs="equal length")) == []
 
 
@@ -119,14 +117,14 @@ def test_claims_of_whole_texts_are_judged() -> None:
     cells = {("queries", "mvc", 5.0): 8.0, ("queries", "tem", 5.0): 60.0}
     assert claims_sentence(losses(cells)) == []  # nothing could be checked
     (held,) = claims_sentence(losses(cells, verdict=NOT_REFUTED))
-    assert held.startswith("2 claims were checked")
-    assert held.endswith("no pair of texts compared loses more than claimed.")
+    assert held.startswith("2 claims were also checked")
+    assert held.endswith("no compared pair of texts loses more than claimed.")
     mixed = losses(cells, verdict=NOT_REFUTED).with_columns(
         verdict=pl.when(mechanism="tem").then(pl.lit(VIOLATED)).otherwise("verdict")
     )
-    assert claims_sentence(mixed)[0].endswith("it goes beyond that of tem at ε = 5.")
+    assert claims_sentence(mixed)[0].endswith("it exceeds the claim of tem at ε = 5.")
     results = audit(exact=mixed)
-    assert "it goes beyond that of tem" in text_of(claims.section(results), results)
+    assert "it exceeds the claim of tem" in text_of(claims.section(results), results)
 
 
 def test_a_sampler_that_departs_from_its_law_is_named() -> None:

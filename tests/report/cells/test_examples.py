@@ -44,7 +44,7 @@ def test_what_gives_a_rewrite_away_is_shared_with_its_source_alone() -> None:
     assert (
         examples.gave_away("snow in boston", "snow on boston", others, []) == "words snow and boston; length, 3 words"
     )
-    assert examples.gave_away("rain on oslo town", "rain on", others, []) == "the law alone"
+    assert examples.gave_away("rain on oslo town", "rain on", others, []) == "only the mechanism's law"
     assert examples.gave_away(
         "call 555 0199", "then 5550199", others, [Identifier("phone number", "555 0199", False)]
     ).startswith("identifier 555 0199")

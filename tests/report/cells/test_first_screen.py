@@ -121,7 +121,7 @@ def test_no_sentence_contradicts_the_table(seed: int) -> None:
         assert said.startswith("Yes") == bool(more)
         assert ("Every budget of" in said) == (len(beyond) == audited.filter(~pl.col("control")).height)
         assert ("was not measured" in said) == bool(unmeasured and not more)
-        assert ("one fixed sentence serves as well" in said) == bool(no_more and not more and not unmeasured)
+        assert ("one fixed sentence is as useful" in said) == bool(no_more and not more and not unmeasured)
         for beginning, named in (
             ("Yes, by ", more),
             ("Nothing is recommended. With ", unmeasured),
@@ -169,7 +169,7 @@ def test_the_sections_on_worth_and_the_dossier_say_what_the_decision_says(seed: 
         if here.usable:
             of = points.filter(~pl.col("control"), pl.Series([cell in within for cell in points.select(CELL).rows()]))
             best = of.filter(dataset=dataset).sort("utility").row(-1, named=True)
-            assert f"{best['mechanism']} at ε = {budget(best['epsilon'])} keeps most within the limits" in said
+            assert f"{best['mechanism']} at ε = {budget(best['epsilon'])} is the most useful within the limits" in said
             more = keeps.get((dataset, best["mechanism"], best["epsilon"]))
             assert (", no more than one fixed" in said, ", more than one fixed" in said) == (
                 more is False, more is True,
@@ -199,7 +199,7 @@ def test_no_cell_contradicts_the_table_nor_is_rounded_across_its_limit(seed: int
         text, word = in_a_cell(rows, {}, {}), rows.filter(limit=ALL)["decision"].item()
         assert text.startswith(f"ε {budget(epsilon)}: {'not exceeded' if word == NOT_EXCEEDED else word}")  # type: ignore[arg-type]
         assert len(re.findall(r"\d[\d.,]*", text)) <= 3, text
-        assert ("what it keeps was not measured" in text) == (word in (WITHIN, NOT_EXCEEDED))
+        assert ("utility was not measured" in text) == (word in (WITHIN, NOT_EXCEEDED))
         if (number := re.search(r"\((rare outputs |names |)at (most|least) ([\d.]+)( %)?", text)) and word in (
             WITHIN,
             BEYOND,
@@ -214,7 +214,7 @@ def test_no_cell_contradicts_the_table_nor_is_rounded_across_its_limit(seed: int
         evidence = rows_of[f"Decisions on {dataset}"]
         assert evidence.rows[evidence.anchors.index(name)]["decision"] == word
     for each in rows_of.values():
-        assert "each at 99 %, not all at once" in each.caption
+        assert "at 99 % for each figure and not for all at once" in each.caption
         of = shown.filter(dataset=each.heading.removeprefix("Decisions on "), limit=ALL)
         assert [row["decision"] for row in each.rows] == of["decision"].to_list()
 
@@ -269,7 +269,7 @@ def test_which_of_several_is_to_be_released_is_said_and_none_that_hardly_reads_i
     table = decisions(*((name, epsilon, WITHIN, None) for name in ("cust", "tem") for epsilon in (1.0, 2.0)))
     keeps = measured({("letters", name, epsilon): True for name in ("cust", "tem") for epsilon in (1.0, 2.0)})
     (each,) = answers(table, {}, keeps)
-    how = "the largest budget that keeps every limit, and of several mechanisms the first by name"
+    how = "the largest budget that keeps every limit; the first mechanism by name"
     assert step(each, table).startswith(f"release letters by cust at ε = 2 ({how});")
     assert chosen(table) == {"letters": ("cust", 2.0)}
     assert chosen(table, {("letters", "cust")}) == {"letters": ("tem", 2.0)}
@@ -285,9 +285,13 @@ def test_only_what_keeps_more_than_one_fixed_sentence_is_recommended() -> None:
     table = decisions(("cust", 1.0, WITHIN, None), ("cust", 2.0, WITHIN, None), ("cust", 4.0, BEYOND, "loss"))
     bound = "an attacker is right in at most 71.1 of 100 guesses between two texts (0.90 nats; 50 is chance, 73.1 is"
     for keeps, said, released in (
-        ({1.0: False, 2.0: True}, f"Yes, by cust at ε = 2. With cust at ε = 2 {bound} allowed); it keeps 140", True),
+        (
+            {1.0: False, 2.0: True},
+            f"Yes, by cust at ε = 2. With cust at ε = 2 {bound} allowed); rewrites are 140",
+            True,
+        ),
         ({1.0: False, 2.0: False}, f"No. With cust at ε = 1 and 2 {bound} allowed), but one fixed sentence", False),
-        ({1.0: False}, f"Nothing is recommended. With cust at ε = 2 {bound} allowed), but how much the", False),
+        ({1.0: False}, f"Nothing is recommended. With cust at ε = 2 {bound} allowed), but the utility of the", False),
     ):
         (each,) = answers(table, {}, measured({("letters", "cust", epsilon): more for epsilon, more in keeps.items()}))
         assert f"{answer(each)} {reason(each)}".startswith(said)
@@ -304,15 +308,15 @@ def test_use_is_measured_by_the_lower_end_beside_the_best_fixed_sentence() -> No
     keeps = uses(audit(possible=pl.DataFrame(rows, schema=dict(POSSIBLE))))
     of = {epsilon: keeps.get(("letters", "exemplars", epsilon), Kept()) for epsilon in (1.0, 2.0, 4.0, 8.0)}
     assert [each.more for each in of.values()] == [False, False, True, None]
-    assert of[4.0].briefly == "keeps 150\N{NO-BREAK SPACE}% of what one fixed sentence keeps"
-    assert of[8.0].briefly == "what it keeps was not measured"
+    assert of[4.0].briefly == "rewrites are 150\N{NO-BREAK SPACE}% as similar to texts as one fixed sentence"
+    assert of[8.0].briefly == "utility was not measured"
 
 
 def test_what_a_learner_keeps_stands_beside_it() -> None:
     """Of five seeds the mean, on clean texts, beside classifiers trained on clean texts: .6 of .8 in the audit."""
     keeps = uses(audit())["queries", "mvc", 0.5]
-    assert keeps.briefly == "a learner keeps F1 0.60 of 0.80 (intent)"
-    assert "keeps of intent F1 0.60 (trained on the texts themselves 0.80)" in keeps.sentence
+    assert keeps.briefly == "a classifier trained on rewrites has F1 0.60, trained on texts 0.80 (intent)"
+    assert "reach intent F1 0.60 (0.80 if trained on the texts)" in keeps.sentence
 
 
 def test_what_an_average_hides_stands_beside_within() -> None:
@@ -329,8 +333,10 @@ def test_what_an_average_hides_stands_beside_within() -> None:
     )
     (each,) = answers(table, {}, measured({("letters", "cust", 2.0): True}))
     (behind,) = behind_averages(replace(each, by={WITHIN: [("cust", 2.0)]}))
-    assert f"The worst pair compared is told apart in {guesses(12.0):g} of 100 guesses (12.00 nats)" in behind
-    assert "3 of 412 texts are told apart from some text in more than 98.2 of 100 guesses (4 nats; 300 of" in behind
+    assert (
+        f"In the worst pair compared, an attacker is right in {guesses(12.0):g} of 100 guesses (12.00 nats)" in behind
+    )
+    assert "3 of 412 texts are told apart from another text in more than 98.2 of 100 guesses (4 nats; 300 of" in behind
     assert "The average alone was bounded." in behind_averages(each)[0], "of one of both nothing else is known"
     (rows,) = reasons(table, {}, {}, {}, alpha=0.01)
     assert rows.rows[1]["pairs compared"] == "300 of 2,000"
@@ -341,8 +347,8 @@ def test_what_an_average_hides_stands_beside_within() -> None:
 @pytest.mark.parametrize(("attacks", "looked"), [(["lexical", "shadow"], True), (["lexical"], False)])
 def test_the_page_says_whether_codes_were_looked_for(attacks: list[str], looked: bool) -> None:
     said = query_access(pl.DataFrame({"attack": attacks}))
-    assert ("was not looked for" not in said) == looked
-    assert "no code" not in said.lower() or "this learner finds no code" in said
+    assert ("were not looked for" not in said) == looked
+    assert "no hidden code" not in said.lower() or "it found no hidden code" in said
 
 
 def test_a_cell_that_a_smaller_budget_keeps_open_says_so() -> None:
@@ -394,7 +400,7 @@ def test_a_share_of_few_is_a_count_and_what_no_text_could_change_is_said() -> No
     assert otherwise([loss, tail], 5.0) == otherwise([loss, tail], None) == ""
     assert otherwise([loss | {"decision": OPEN}], 0.9) == ""
     none = {"limit": "identifiers: name", "allowed": 0.01, "decision": WITHIN, "high": 0.0, "high_by": By.RELEASES}
-    assert otherwise([loss, none], None) == "names: no draw could have shown the opposite"
+    assert otherwise([loss, none], None) == "names: kept for any draw, because all possible releases were counted"
 
 
 def test_the_first_screen_has_a_sentence_a_data_set_and_says_a_fault_first() -> None:
@@ -420,7 +426,9 @@ def test_the_first_screen_has_a_sentence_a_data_set_and_says_a_fault_first() -> 
 def test_data_sets_that_are_not_english_are_named() -> None:
     german = "Der Zug nach Bonn war heute leider wieder sehr spät und alle Leute standen im Gang und warteten dort"
     results = audit(texts=[f"{german} {i}" for i in range(6)])
-    assert "Not English, or no sentences: queries, of whose words" in text_of(basis(results), results).replace("**", "")
+    assert "Not English, or no sentences: queries (English function words:" in text_of(basis(results), results).replace(
+        "**", ""
+    )
     assert "Not English" not in text_of(basis(audit()), audit())
 
 

@@ -14,7 +14,7 @@ from tests.support.audited import audit, text_of
     [
         ((0.45, 0.9), "Passed: at all 2 known losses"),
         ((0.55, 0.9), "Look here first. The audit reported more than the truth at 0.5 nats."),
-        ((0.45, 0.8), "Look here first. The audit missed more than 15 % of it at 1 nats."),
+        ((0.45, 0.8), "Look here first. The audit reported less than 85 % of the truth at 1 nats."),
     ],
 )
 def test_a_loss_that_is_not_found_is_said(losses: tuple[float, float], expected: str) -> None:

@@ -36,7 +36,7 @@ def test_ends_are_marked_as_ends() -> None:
     assert "0.400 (0.300 to 0.500)10.720.38" in shown
     assert "≥ 20.80≤ 0.67" in shown
     assert "≤ 40.90≥ 0.14" in shown
-    assert "keeps most" not in shown
+    assert "the most useful" not in shown
 
 
 def test_without_sets_there_is_no_section() -> None:

@@ -60,7 +60,7 @@ def test_two_metrics_are_drawn_and_all_are_in_the_file() -> None:
 def test_leaks_are_tables_by_data_set_and_the_worst_kind_is_in_the_matrix() -> None:
     (table,) = survivors.identifiers(leakage())
     assert [row["name (20)"].split()[0] for row in table.rows] == ["0", "5", "20"]
-    assert "20, 15 on the corpus's record" in survivors.leak_sentence("queries", leakage())
+    assert "20, 15 recorded in the corpus" in survivors.leak_sentence("queries", leakage())
     assert list(survivors.identifiers(leakage().clear())) == []
     (matrix,) = survivors.matrices(leakage())
     assert [row["mechanism"] for row in matrix.rows] == [HOSTILE, "identity"]
@@ -78,9 +78,9 @@ def test_what_patterns_found_is_a_lower_end_or_not_testable() -> None:
     assert [cell.replace("\N{NO-BREAK SPACE}", " ") for cell in cells] == [
         "ε 0.5: not testable: names", "ε 5: at least 5 of 20 names",
     ]  # fmt: skip
-    assert "what a masker by the same patterns missed" in survivors.leak_sentence("queries", by_patterns)
+    assert "what a masker with the same patterns misses" in survivors.leak_sentence("queries", by_patterns)
     recorded = leakage().with_columns(recorded=pl.col("identifiers"))
-    assert "20, all on the corpus's record" in survivors.leak_sentence("queries", recorded)
+    assert "20, all recorded in the corpus" in survivors.leak_sentence("queries", recorded)
 
 
 def test_without_identifiers_there_is_no_section_on_them() -> None:

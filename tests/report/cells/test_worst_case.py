@@ -15,7 +15,7 @@ def test_what_is_beyond_its_claim_is_named() -> None:
     results = audit()
     section = worst_case.section(results)
     assert section is not None
-    assert f"Beyond its claim: {HOSTILE} at ε = 5." in text_of(section, results)
+    assert f"The worst case exceeds the claim: {HOSTILE} at ε = 5." in text_of(section, results)
     table, _ = section.tables
     assert table.rows[0]["verdict"] == VIOLATED
     assert table.rows[0]["worst"] == "∞"

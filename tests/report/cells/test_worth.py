@@ -45,9 +45,9 @@ def test_the_closest_mechanism_within_the_target_is_named() -> None:
     within = {("queries", "dp_bart", 0.5), ("queries", "dp_bart", 5.0)}
     assert tradeoff_sentence(points, within, {}).startswith("On queries dp_bart at ε = 0.5")
     both = tradeoff_sentence(points, within | {("queries", "mvc", 0.5)}, {})
-    assert both.startswith("On queries mvc at ε = 0.5 keeps most within the limits: cosine 0.40 (0.30 to 0.50)")
+    assert both.startswith("On queries mvc at ε = 0.5 is the most useful within the limits: cosine 0.40 (0.30 to 0.50)")
     assert "hardly" not in tradeoff_sentence(points, within, {}, ["mvc"])
-    assert ", which hardly reads the texts of some data sets, keeps most" in tradeoff_sentence(
+    assert ", which hardly reads the texts of some data sets, is the most useful" in tradeoff_sentence(
         points, within, {}, ["dp_bart"]
     )
     assert "no measured budget" in tradeoff_sentence(points.filter(mechanism="mvc"), within, {})
@@ -67,7 +67,7 @@ def test_who_was_spared_the_optimal_adversary_is_said() -> None:
     points = tradeoff_points(losses(unequal), SIMILARITY, downstream()).filter(measure="cosine")
     said = tradeoff_sentence(points, {("queries", "mvc", 0.5)}, {})
     assert said.startswith(
-        "On queries mvc at ε = 0.5, which no optimal adversary attacks, keeps most within the limits"
+        "On queries mvc at ε = 0.5, which no optimal adversary attacks, is the most useful within the limits"
     )
 
 
@@ -194,7 +194,7 @@ def test_whose_trials_could_show_nothing_does_not_stand_at_no_loss() -> None:
     points = tradeoff_points(losses(estimates()), SIMILARITY, downstream())
     few = points.with_columns(ceiling=pl.when(mechanism="identity").then(0.0).otherwise("ceiling"))
     sentence = worth.untold_sentence(few, 1.0)
-    assert sentence.startswith("Not in the figure, since too few trials compare")
+    assert sentence.startswith("Not in the figure, because there are too few comparable trials")
     assert sentence.endswith("a loss of 1 nat: identity on queries.")
     assert worth.untold_sentence(points, 1.0) == ""
     shown = worth.figure(
@@ -219,8 +219,8 @@ def test_levels_that_are_alike_share_a_name() -> None:
 def test_the_adaptive_attacker_is_compared_with_the_static_one() -> None:
     """By their intervals, 0.55 to 0.64 against 0.45 to 0.54: a lead that chance explains is none."""
     said = attribute_sentence(downstream())
-    assert "beats the static one, by intervals that do not overlap, in 1 of 3 cases" in said
-    assert said.endswith("An attribute that a classifier of clean texts no longer infers may still be there.")
+    assert "beats the static attacker, trained on clean texts, with disjoint intervals in 1 of 3 cases" in said
+    assert said.endswith("An attribute that a classifier of clean texts no longer infers may still be in the rewrites.")
     near = downstream().with_columns(low=pl.col("low") - 0.02, high=pl.col("high") + 0.02)
     assert attribute_sentence(near).endswith("in 0 of 3 cases.")
     assert attribute_sentence(downstream().filter(role="task")) == ""

@@ -1,4 +1,4 @@
-"""An example attack: it names the candidate whose words are about as long as those of the rewrite."""
+"""An example attack: it guesses the candidate whose word lengths are nearest to the rewrite's."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from epsilometer.core.mechanism import Rewrites
 
 @component
 class Outline:
-    """Compares the lengths of words; a mechanism that masks letters keeps them."""
+    """Compares the lengths of words, which a mechanism that masks letters does not change."""
 
-    power: float = 1.0  # a setting; unknown ones are refused
+    power: float = 1.0  # a setting; params.yaml may give another value
 
     def guess(self, rewrites: Rewrites, candidates: NDArray[np.int32], context: Context) -> NDArray[np.int16]:
         """Return the slot of the nearest candidate in each trial; ties are broken at random."""

@@ -1,4 +1,4 @@
-"""An example mechanism: each word is shown with a probability, and masked otherwise."""
+"""An example mechanism, which masks words at random."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from epsilometer.core.randomness import Noise
 
 @component
 class Mine:
-    """Masks words; the larger epsilon, the fewer."""
+    """Masks each word with probability 1 / (1 + epsilon)."""
 
-    mask: str = "***"  # a setting; unknown ones are refused
+    mask: str = "***"  # a setting; params.yaml may give another value
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Return the rewrites of texts; each text has a stream of its own."""
+        """Return the rewrites of texts; each text has its own stream of random numbers."""
         rewrites = []
         for i, text in enumerate(texts):
             rng = noise.generator(i)
@@ -26,5 +26,5 @@ class Mine:
         return Rewrites(rewrites)
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """No claim: it is audited all the same."""
+        """Return no claim; the mechanism can be audited without one."""
         return None

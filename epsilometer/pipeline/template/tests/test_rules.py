@@ -1,4 +1,4 @@
-"""The rules that audits rely on, of each own mechanism and attack: a line a rule, with what to do about it."""
+"""Check each of your mechanisms and attacks against the rules that audits rely on; a failure shows the remedy."""
 
 from __future__ import annotations
 
