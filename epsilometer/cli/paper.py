@@ -7,8 +7,17 @@ from typing import Annotated
 
 import typer
 
-from epsilometer.cli.options import A_MECHANISM, TEXTS, Json, Rewritings, Settings, TextOptions, Trials
-from epsilometer.cli.options import settings_of, writable
+from epsilometer.cli.options import (
+    A_MECHANISM,
+    TEXTS,
+    Json,
+    Rewritings,
+    Settings,
+    TextOptions,
+    Trials,
+    settings_of,
+    writable,
+)
 from epsilometer.cli.output import show, tell
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.withholding import withheld

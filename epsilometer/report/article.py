@@ -196,7 +196,7 @@ class Article:
 
     @property
     def figure(self) -> Specification:
-        """Two panels with a row for each mechanism: the loss by each attack and by the strongest, and the similarity."""
+        """Two panels with a row for each mechanism: the loss by each attack and the strongest, and the similarity."""
         every = [each for each in self.mechanisms if each.loss]
         ends = [row["high"] for each in every for row in (*each.attacks, each.loss)]
         top = 1.05 * max([self.target, *filter(math.isfinite, ends)])

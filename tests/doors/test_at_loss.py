@@ -144,7 +144,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Article, Path]:
 
 
 def test_the_table_is_latex(written: tuple[Article, Path]) -> None:
-    shown, folder = written
+    _, folder = written
     table = (folder / "at-loss-table.tex").read_text()
     assert r"60 texts of a\_b.csv" in table
     assert r"\label{tab:at-loss}" in table
