@@ -99,7 +99,7 @@ def export(
     suffix = None if form is None else f".{form}"
     every = only.of(tables.read_table(run, table))
     whole = tables.with_intervals(every)
-    short = tables.SHORT_MARKUP if (suffix or file and file.suffix) in (".md", ".tex") else tables.SHORT
+    short = tables.SHORT_MARKUP if (suffix or (file and file.suffix)) in (".md", ".tex") else tables.SHORT
     there = every.columns if columns in (None, ALL) else whole.columns
     wanted = chosen(columns, there, short if table == tables.ESTIMATED else every.columns)
     if file is not None:

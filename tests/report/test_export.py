@@ -202,12 +202,12 @@ def test_what_cannot_be_exported_is_refused(tmp_path, monkeypatch, capsys, words
 
 def test_tables_of_all_cells_without_those_beside_them(tmp_path: Path) -> None:
     """Lists are in JSON alone, as no cell of another format can hold them."""
-    for cell in ("a", "b"):
+    for letter in ("a", "b"):
         for name in ("attackers", "outcomes"):
-            table = pl.DataFrame({"cell": [cell], "hits": [[True, False]]})
-            tables.write(table, tmp_path / f"data/anonymity/{cell}/{name}.parquet", table.schema)
-        tables.write(table, tmp_path / f"data/membership/{cell}.parquet", table.schema)
-        tables.write(table.head(0), tmp_path / f"data/membership/{cell}.rates.parquet", table.schema)
+            table = pl.DataFrame({"cell": [letter], "hits": [[True, False]]})
+            tables.write(table, tmp_path / f"data/anonymity/{letter}/{name}.parquet", table.schema)
+        tables.write(table, tmp_path / f"data/membership/{letter}.parquet", table.schema)
+        tables.write(table.head(0), tmp_path / f"data/membership/{letter}.rates.parquet", table.schema)
     both = export.read_table(tmp_path, "attackers")
     assert both["cell"].to_list() == export.read_table(tmp_path, "membership")["cell"].to_list() == ["a", "b"]
     assert export.rendered(both, ".csv") == "cell\na\nb\n"
