@@ -16,7 +16,8 @@
     epsilometer.track(table)
 
 What a mechanism or an attack of one's own is written with is there too (`epsilometer.component`, `Rewrites`,
-`Guarantee`, `Granularity`, `Neighbours`, `choose`), and the error that all of this raises (`epsilometer.UserError`).
+`Guarantee`, `Granularity`, `Neighbours`, `KernelMechanism`, `choose`), and the error that all of this raises
+(`epsilometer.UserError`).
 
 `one_run` and `probe_failures` come from studies, to which other packages can add (`epsilometer.core.study`). Submodules
 (`epsilometer.auditing.claims.verdicts`, `epsilometer.auditing.planning`, ...) load when they are first used.
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from epsilometer.doors.ask import ask
     from epsilometer.doors.decide import decide
     from epsilometer.doors.gate import Rules, gate
+    from epsilometer.mechanisms.words.shared.kernel import KernelMechanism
     from epsilometer.pipeline.calibrating import calibrate
     from epsilometer.pipeline.comparing import compare
     from epsilometer.report.tracking import track
@@ -61,6 +63,7 @@ __all__ = [
     "Design",
     "Granularity",
     "Guarantee",
+    "KernelMechanism",
     "LinkingDesign",
     "Mechanism",
     "Neighbours",
@@ -97,6 +100,7 @@ _MODULES = {
     "Design": "auditing.trials.design",
     "Granularity": "core.guarantees",
     "Guarantee": "core.guarantees",
+    "KernelMechanism": "mechanisms.words.shared.kernel",
     "LinkingDesign": "auditing.linking.loss",
     "Mechanism": "core.mechanism",
     "Neighbours": "core.guarantees",
