@@ -15,8 +15,8 @@
     epsilometer.probe_failures(service, "anonymiser.example")
     epsilometer.track(table)
 
-To write a mechanism or an attack, use `epsilometer.component`, `Rewrites`, `Guarantee`, `Granularity`, `Neighbours`
-and `choose`. Invalid input raises `epsilometer.UserError`.
+To write a mechanism or an attack, use `epsilometer.component`, `Rewrites`, `Guarantee`, `Granularity`, `Neighbours`,
+`KernelMechanism` and `choose`. Invalid input raises `epsilometer.UserError`.
 
 `one_run` and `probe_failures` come from studies; other packages can add studies (`epsilometer.core.study`). Submodules
 (`epsilometer.auditing.claims.verdicts`, `epsilometer.auditing.planning`, ...) load on first use.
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from epsilometer.doors.ask import ask
     from epsilometer.doors.decide import decide
     from epsilometer.doors.gate import Rules, gate
+    from epsilometer.mechanisms.words.shared.kernel import KernelMechanism
     from epsilometer.pipeline.calibrating import calibrate
     from epsilometer.pipeline.comparing import compare
     from epsilometer.report.tracking import track
@@ -61,6 +62,7 @@ __all__ = [
     "Design",
     "Granularity",
     "Guarantee",
+    "KernelMechanism",
     "LinkingDesign",
     "Mechanism",
     "Neighbours",
@@ -97,6 +99,7 @@ _MODULES = {
     "Design": "auditing.trials.design",
     "Granularity": "core.guarantees",
     "Guarantee": "core.guarantees",
+    "KernelMechanism": "mechanisms.words.shared.kernel",
     "LinkingDesign": "auditing.linking.loss",
     "Mechanism": "core.mechanism",
     "Neighbours": "core.guarantees",

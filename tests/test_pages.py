@@ -27,11 +27,12 @@ import yaml
 
 import epsilometer
 from epsilometer.auditing import text_audit as api
-from epsilometer.auditing.claims.verdicts import NOT_CHECKED, VIOLATED, p_value
+from epsilometer.auditing.claims.verdicts import NOT_CHECKED, NOT_REFUTED, VIOLATED, p_value
 from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.auditing.estimation.successes import success_bound
 from epsilometer.auditing.trials.design import Design
 from epsilometer.cli import main
+from epsilometer.core.randomness import Noise
 from epsilometer.corpora.synthetic import generate
 from epsilometer.pipeline import params
 from tests.support.commands import app, leaves
@@ -62,7 +63,7 @@ def blocks(text: str, *languages: str) -> list[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The examples that are files, under the names that they give themselves."""
     place = tmp_path_factory.mktemp("examples")
-    for text, name in ((GUIDE, "mine.py"), (LAW, "response.py"), (ATTACK, "outline.py")):
+    for text, name in ((GUIDE, "mine.py"), (GUIDE, "near.py"), (LAW, "response.py"), (ATTACK, "outline.py")):
         (code,) = [block for block in blocks(text, "python") if block.startswith(f"# {name}\n")]
         (place / name).write_text(code)
     return place
@@ -465,6 +466,22 @@ def test_the_template_is_audited_by_the_optimal_adversary(folder: Path) -> None:
     assert not inside["released"].item()
 
 
+def test_the_template_over_word_vectors_holds_its_claim_and_a_forgotten_half_is_seen(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    code = Path("near.py").read_text()
+    assert code.count(" / 2") == 1
+    Path("far.py").write_text(code.replace(" / 2", ""))
+    for name, verdict, status in (("near.py", NOT_REFUTED, 0), ("far.py", VIOLATED, 1)):
+        printed, ended = output(f"$ epsilometer claims {name} --vocabulary 200 --json\n", capsys)
+        assert (json.loads(printed)["verdict"], ended) == (verdict, status)
+    assert output("$ epsilometer check mechanism near.py\n", capsys)[1] == 0
+    mechanism = epsilometer.subject(queries()[:60], "near.py", 8.0).mechanism
+    assert isinstance(mechanism, epsilometer.KernelMechanism)
+    assert mechanism.rewrite(["book a flight"], 1e6, Noise.named(1, 0)).texts == ["book a flight"]
+
+
 def output(shown: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, int]:
     """What the command after the `$` prints, and how it ends."""
     arguments = shlex.split(shown.partition("\n")[0].removeprefix("$ "))[1:]
@@ -589,7 +606,7 @@ def test_the_commands_of_a_page_run_one_after_another(
     """In the folder of a project that was audited, with files of the names that pages give; with fewer trials."""
     shutil.copytree(project, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    for name in ("mine.py", "outline.py"):
+    for name in ("mine.py", "near.py", "outline.py"):
         shutil.copy(folder / name, name)
     write_files(PAGES[page])
     quick = {
@@ -598,6 +615,7 @@ def test_the_commands_of_a_page_run_one_after_another(
         "audit": ["--trials", "20"],
         "calibrate": ["--budget", "800"],
         "compare": ["--trials", "20"],
+        "paper": ["--trials", "20", "--budget", "800"],
         "decide": ["--trials", "60", "--attacks", "lexical,length"],
         "reaudit": ["--trials", "20", "--attacks", "lexical,length"],
         "gate": ["--budget", "500", "--attacks", "lexical,length"],  # too few to decide, as its exit code says
@@ -608,10 +626,12 @@ def test_the_commands_of_a_page_run_one_after_another(
             score_canaries()
         of_attribute = (command, arguments[0]) == ("ask", "attribute")  # it has no trials
         more = ["--with", "kinds=[linear]"] if of_attribute else quick.get(command, [])
+        if at_loss := "--at-loss" in arguments:
+            more = [*more, "--budget", "800"]
         ended = status([command, *arguments, *more])
         allowed = {"gate": (0, 1, 3), "decide": (0, 1, 3)} if page in ("gate-limits", "questions") else {}
-        judging = ("gate", "calibrate", "training", "decide", "reaudit")
-        assert ended in allowed.get(command, (0, 3) if command in judging else (0,)), call
+        judging = ("gate", "calibrate", "training", "decide", "reaudit", "paper")
+        assert ended in allowed.get(command, (0, 3) if at_loss or command in judging else (0,)), call
 
 
 def status(call: list[str]) -> int:

@@ -61,6 +61,32 @@ def test_the_action_passes_its_limits_on(tmp_path, limit: str, question: str) ->
     assert f"the limit of {question}" in done.stderr
 
 
+@pytest.mark.parametrize(("undecided", "code"), [("fail", 3), ("warn", 0)])
+def test_an_open_gate_fails_or_warns(tmp_path, undecided: str, code: int) -> None:
+    """Ten withheld answers of sixty leave it open whatever the limits."""
+    (tmp_path / "mine.py").write_text("def rewrite(text, rng):\n    return text if rng.random() < 0.5 else 'nothing'\n")
+    inputs = {"limits": "which_text=0.55", "with": "", "undecided": undecided}
+    texts = "\n".join(f"person {i} wants tea" for i in range(60))
+    (tmp_path / "texts.csv").write_text(f"said\n{texts}\n")
+    done = run(tmp_path, texts="texts.csv", text="said", mechanism="mine.py", **inputs)
+    assert done.returncode == code, done.stderr
+    assert (tmp_path / "output").read_text() == "status=open\n"
+    assert ("::warning" in done.stdout) == (undecided == "warn")
+
+
+def test_another_word_for_an_open_gate_is_refused(tmp_path) -> None:
+    done = run(tmp_path, texts="texts.txt", mechanism="tem", undecided="ignore")
+    assert (done.returncode, "undecided must be fail or warn" in done.stderr) == (2, True)
+
+
+def test_limits_and_settings_are_given_a_line_each(tmp_path) -> None:
+    """The last of them is refused by its own name, so all were read."""
+    inputs = {"limits": "tail=0.01\nlinking=1", "with": "linking.facts=claims\nlinking.among=0"}
+    done = run(tmp_path, texts=str(ROOT / "tests/support/requests.txt"), mechanism="identity", **inputs)
+    assert done.returncode == 2
+    assert "claims" in done.stderr
+
+
 @pytest.mark.parametrize("place", first(1, ["file", "link", "folder"]))
 def test_a_result_that_lies_there_is_not_believed(tmp_path, place: str) -> None:
     """Whether the gate gets to write one or, as here, does not: --max-increase is no number."""

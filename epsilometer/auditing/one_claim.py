@@ -13,13 +13,13 @@ from epsilometer.auditing import text_audit
 from epsilometer.auditing.claims.finding import Finding
 from epsilometer.auditing.claims.largest_loss import largest_losses
 from epsilometer.auditing.claims.verdicts import VIOLATED, describe
-from epsilometer.auditing.claims.worst_case import check_claim, extra_epsilons
+from epsilometer.auditing.claims.worst_case import USUAL, Extent, check_claim, extra_epsilons
 from epsilometer.core.component import find
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons
 from epsilometer.core.mechanism import HasInputs, budgets, has_budget
 from epsilometer.mechanisms.words.shared.embedded import over_words
-from epsilometer.runtime.progress import note
+from epsilometer.runtime.progress import note, track
 
 BUDGETS = (0.1, 0.5, 1, 2, 5, 10, 20, 50)  # checked if no epsilon is given
 
@@ -41,26 +41,49 @@ class Checked:
     largest: tuple[float, str] | None
 
 
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs that a check compares.
+
+    vectors, vocabulary: a mechanism on words is checked over the first `vocabulary` words of these vectors, by default
+    the embedded ones, unless its settings name its resource. compared: the most inputs to compare, chosen among all;
+    None for the usual numbers (`worst_case.Extent`).
+    """
+
+    vectors: Path | None = None
+    vocabulary: int = 1000
+    compared: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.vocabulary < 2:
+            raise UserError(f"--vocabulary must be at least 2 words, got {self.vocabulary}", "EPS-A130")
+        if self.compared is not None and self.compared < 2:
+            raise UserError(
+                f"--inputs must be at least 2, because a claim compares two, got {self.compared}", "EPS-A231"
+            )
+
+
+ALL = Inputs()
+
+
 def check(
     mechanism: str,
     settings: Mapping[str, Any],
     epsilon: float | None,
-    vectors: Path | None = None,
-    vocabulary: int = 1000,
+    inputs: Inputs = ALL,
+    *,
     alpha: float = 0.01,
     seed: int = 0,
 ) -> Checked:
     """Run the strongest possible check of the claim of a mechanism, by name or path.
 
-    epsilon: None to check BUDGETS (for a mechanism without a budget, NO_BUDGET). vectors, vocabulary: a mechanism on
-    words is checked over the first `vocabulary` words of these vectors (default: the embedded ones), unless `settings`
-    name its resource. alpha: error of all sampled checks together. seed: of their stream. Raises UserError for values
-    outside their range, for an epsilon if the mechanism has no budget, and for vectors that the mechanism cannot read.
+    epsilon: None checks BUDGETS, and a mechanism that takes no budget once, at NO_BUDGET. alpha: error of all sampled
+    checks together; seed: of their stream. Raises UserError for values outside their range, an epsilon for a mechanism
+    that takes none, and vectors that the mechanism cannot read.
     """
     if epsilon is not None:
         check_epsilons([epsilon], "--epsilon")
-    if vocabulary < 2:
-        raise UserError(f"--vocabulary must be at least 2 words, got {vocabulary}", "EPS-A130")
+    vectors, vocabulary = inputs.vectors, inputs.vocabulary
     default = getattr(find("mechanisms", mechanism, "rewrite"), "default_resource", None)
     with tempfile.TemporaryDirectory() as folder:
         few = over_words(default, vectors, vocabulary, Path(folder)) if "resource" not in settings else None
@@ -75,7 +98,11 @@ def check(
             note(f"--vocabulary {vocabulary} exceeds the number of whole words; all {len(built.inputs)} are checked")
         extra = extra_epsilons(built, min(at), seed) if has_budget(built) else []
         checked = dict.fromkeys([*at, *extra])
-        findings = [check_claim(built, budget, alpha / len(checked), seed) for budget in checked]
+        extent = USUAL if inputs.compared is None else Extent.of(inputs.compared)
+        findings = [
+            check_claim(built, budget, alpha / len(checked), seed, extent=extent)
+            for budget in track(checked, len(checked), "budgets checked")
+        ]
         named, added = findings[: len(at)], findings[len(at) :]
         worst = min(named, key=_telling)
         claim, (largest,) = describe(built.guarantee(worst.epsilon)), largest_losses(built, [worst])

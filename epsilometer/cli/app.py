@@ -20,6 +20,7 @@ from epsilometer.cli import (
     exact,
     gate,
     init,
+    paper,
     pipeline,
     release,
     results,
@@ -120,6 +121,7 @@ _add(
     {
         "compare": calibrate.compare,
         "calibrate": calibrate.calibrate,
+        "paper": paper.paper,
         "reaudit": decide.reaudit,
         "watch": watch.watch,
         "claims": claims.claims,

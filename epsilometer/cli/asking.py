@@ -72,8 +72,8 @@ class QuestionOptions:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The question's settings, without building it. Raises UserError for a setting of another question."""
-        return _settings([self.question], self.with_settings)[self.question]
+        """The settings of the question, without building it. Raises UserError for settings of others."""
+        return settings_by_question([self.question], self.with_settings)[self.question]
 
     @property
     def is_which_text(self) -> bool:
@@ -89,14 +89,21 @@ class QuestionOptions:
 
 
 def questions(names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[str]) -> list[Question]:
-    """Return the questions of these names or paths. Raises UserError for a setting of another question."""
+    """Return the questions of these names or paths, with their settings. Raises UserError for settings of others."""
+    return [of_settings(name, of) for name, of in settings_by_question(names, with_settings).items()]
+
+
+def of_settings(name: str, settings: Mapping[str, Any]) -> Question:
+    """Return the question of this name or path, with these settings."""
     from epsilometer.auditing.question import question
 
-    return [question(name, of) for name, of in _settings(names, with_settings).items()]
+    return question(name, settings)
 
 
-def _settings(names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the settings of each question by name. Raises UserError for a setting of another question."""
+def settings_by_question(
+    names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Return the settings of each of these questions. Raises UserError for settings of others."""
     settings: dict[str, dict[str, Any]] = {name: {} for name in names}
     for key, value in read_settings(with_settings, "--with").items():
         name, dot, setting = key.rpartition(".")

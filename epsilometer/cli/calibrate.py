@@ -48,6 +48,10 @@ Mechanisms = Annotated[
         "(default: all)."
     ),
 ]
+Match = Annotated[
+    str | None,
+    typer.Option("--match", help="Candidates have equal numbers of words (words) or any length (none)."),
+]
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,7 @@ class SearchOptions:
         str,
         typer.Option(help="Use attacks that see only the text, only what is released (released), or all (inside)."),
     ] = "released"
-    match: Annotated[
-        str | None, typer.Option(help="Candidates have equal numbers of words (words) or any length (none).")
-    ] = None
+    match: Match = None
     low: Annotated[float | None, typer.Option(help="Smallest epsilon searched (default: of params.yaml).")] = None
     high: Annotated[float | None, typer.Option(help="Largest epsilon searched (default: of params.yaml).")] = None
     width: Annotated[
@@ -179,6 +181,36 @@ def conclude(rows: Sequence[Mapping[str, Any]], as_json: bool, of: str = "{mecha
         raise typer.Exit(3)
 
 
+@dataclass(frozen=True)
+class AtLossOptions:
+    """A loss to which both mechanisms are calibrated before they are compared."""
+
+    at_loss: Annotated[
+        float | None, typer.Option(help="Compare both at the epsilons where their loss is this, in nats.")
+    ] = None
+    match: Match = None
+    budget: Rewritings = BUDGET
+
+    def check(self, sides: Sequence[tuple[str, float | None]], file: Path | None) -> None:
+        """Refuse options without effect, and an epsilon that the loss would determine."""
+        if self.at_loss is None:
+            if self.match is not None or self.budget != BUDGET:
+                raise UserError("--match and --budget need --at-loss; give it, or leave them out", "EPS-U092")
+            return
+        if file is None or any(epsilon is not None for _, epsilon in sides):
+            raise UserError(
+                "--at-loss needs a FILE of texts and two mechanisms without an epsilon, as `compare tem mvc FILE`",
+                "EPS-U093",
+            )
+
+    @property
+    def search(self) -> Search:
+        """The search. Raises UserError for values outside their range."""
+        from epsilometer.cells.calibrating.losses import Search
+
+        return Search(match=self.match, budget=self.budget)
+
+
 def compare(
     first: Annotated[
         str, typer.Argument(help="A mechanism and its epsilon: tem=11. If it takes no epsilon, its name: presidio.")
@@ -187,6 +219,7 @@ def compare(
     file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} Default: the trials of the last audit.")] = None,
     trials: Trials = None,
     *,
+    at: AtLossOptions,
     asked_for: QuestionOptions,
     reading: TextOptions,
     as_json: Json = False,
@@ -194,8 +227,11 @@ def compare(
     """Test which of two mechanisms leaks less.
 
     Both are attacked on the same trials. McNemar's exact test, with Holm's correction, compares the outcomes. For
-    another --question, the test is the sign test on the trials whose outcomes differ. Without a FILE it reads two
-    entries of `questions` in params.yaml that have the same settings, data set and trials.
+    another --question it is the sign test on the trials whose outcomes differ. Without a FILE it reads two entries of
+    `questions` in params.yaml that have the same settings, data set and trials.
+
+    With --at-loss each mechanism is first calibrated to that loss, by at most --budget rewrites, with candidates as
+    --match says. The exit code is 3 if one of them could not be.
     """
     from epsilometer.cells.comparing import compare_cells
     from epsilometer.doors.compare import compare_on
@@ -203,7 +239,18 @@ def compare(
     from epsilometer.pipeline.params import read
 
     left, right = mechanism_at(first), mechanism_at(second)
-    if file is None:
+    at.check((left, right), file)
+    if at.at_loss is not None and file is not None:
+        from epsilometer.doors.at_loss import calibrated_to, compared_at
+
+        question, texts = asked_for.chosen, asked_for.texts(file, reading)
+        with withheld():
+            both = calibrated_to(texts, [first, second], at.at_loss, at.search, questions=[question])
+            rows = compared_at(both, question, trials).compared if both.is_complete else both.calibrated
+        if not both.is_complete:
+            conclude(rows, as_json, "{mechanism}")
+        rows = [{"dataset": file.name, **row} for row in rows]
+    elif file is None:
         params = read()
         with withheld():
             if asked_for.is_which_text and params.cells:

@@ -31,6 +31,10 @@ def claims(
     epsilon: Epsilon = None,
     vectors: Vectors = None,
     vocabulary: Annotated[int, typer.Option(help="Number of words; up to 5,000 all pairs are compared.")] = 1000,
+    inputs: Annotated[
+        int | None,
+        typer.Option(help="Number of inputs to compare (default: up to 5,000, of more 200; by draws 12)."),
+    ] = None,
     as_published: Annotated[bool, typer.Option("--as-published", help="Check the mechanism as published.")] = False,
     settings: Settings = [],  # noqa: B006 - typer copies it
     public: Public = None,
@@ -44,11 +48,11 @@ def claims(
     code is 1 if a claim is violated, and 3 if it could not be checked at any budget.
     """
     from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
-    from epsilometer.auditing.one_claim import check
+    from epsilometer.auditing.one_claim import Inputs, check
 
     chosen = settings_of(mechanism, settings, public) | ({"as_published": True} if as_published else {})
     with withheld():
-        checked = check(mechanism, chosen, epsilon, vectors, vocabulary=vocabulary, alpha=alpha, seed=seed)
+        checked = check(mechanism, chosen, epsilon, Inputs(vectors, vocabulary, inputs), alpha=alpha, seed=seed)
     for finding in checked.added:
         note(f"at epsilon {finding.epsilon:g}, which is small enough for draws to refute the claim: {finding.verdict}")
     budgets: dict[str, list[str]] = {}

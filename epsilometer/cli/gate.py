@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from epsilometer.cli.asking import LimitOptions, columns
+from epsilometer.cli.asking import LimitOptions, columns, of_settings, settings_by_question
 from epsilometer.cli.options import (
     Accept,
     Attacks,
@@ -164,6 +164,10 @@ def gate(
     baseline: Baseline = None,
     accept: Accept = False,
     report: Reports = [],  # noqa: B006
+    suggest: Annotated[
+        Path | None,
+        typer.Option(help="Propose limits from what leaks today, and write the workflow (.yml) that keeps them."),
+    ] = None,
     schema: Annotated[bool, schema_option(_schema)] = False,
 ) -> None:
     """Decide whether a mechanism keeps its limits.
@@ -176,12 +180,22 @@ def gate(
 
     With --cell, --baseline is the project's folder `baseline`. With --accept, --budget is the number of rewrites. The
     default of --temperature is that of --baseline; without a baseline -10000 if an attack embeds texts, else 0.
+
+    --suggest measures surviving identifiers, and with `--with attribute.attribute=COLUMN` or `--with
+    linking.author=COLUMN` these, too. It prints a limit for each and writes a workflow; the exit code is 3 if it can
+    propose none.
     """
     from epsilometer.auditing.limits.accepted import read
     from epsilometer.doors.gate import exit_code
     from epsilometer.doors.gate import gate as judge
     from epsilometer.report import gate as formats
 
+    if suggest is not None:
+        beside = {"--limit": limits.limit, "--baseline": baseline, "--accept": accept, "--cell": cell}
+        if idle := [name for name, value in {**beside, "--report": report, "--out": out.out}.items() if value]:
+            raise UserError(f"--suggest proposes limits and does not judge; leave out {', '.join(idle)}", "EPS-U094")
+        _suggest(texts, epsilon, limits, suggest)
+        return
     if accept:
         judging = replace(spending, budget=GateRules.budget, max_missing=GateRules.max_missing)
         _check_accepting(judging, limits)
@@ -209,6 +223,42 @@ def gate(
     out.write_verdict(verdict, of)
     tell(*formats.lines(decision))
     raise typer.Exit(exit_code(verdict))
+
+
+def _suggest(texts: Texts, epsilon: float | None, limits: LimitOptions, path: Path) -> None:
+    """Print proposed limits, and write the workflow with them. Raises UserError before any work for bad options."""
+    from epsilometer.core.atomic import write_text
+    from epsilometer.doors.suggest import suggest, workflow
+
+    if path.suffix not in (".yml", ".yaml"):
+        raise UserError(f"--suggest writes a workflow, a .yml file, got {path.name}", "EPS-U095")
+    texts.check(None)
+    if texts.service.endpoint is not None or texts.reading.files.entries or len(texts.reading.text) > 1:
+        raise UserError(
+            "--suggest takes a mechanism or a program, and texts in one column in the usual layout, as the action does",
+            "EPS-U096",
+        )
+    named = {entry.partition(".")[0] for entry in limits.with_settings}
+    settings = settings_by_question(["identifiers", *sorted(named - {"identifiers"})], limits.with_settings)
+    asked_of = {name: (of_settings(name, of), of) for name, of in settings.items()}
+    writable(path)
+    with told_if_dry(), withheld():
+        table = texts.reading.table(str(texts.file), columns([question for question, _ in asked_of.values()]))
+        proposals = suggest(texts.subject(epsilon, table), asked_of)
+    tell(*map(str, proposals))
+    if not any(each.limit is not None for each in proposals):
+        raise typer.Exit(3)
+    (text,) = texts.reading.text
+    inputs = {
+        "texts": str(texts.file),
+        "text": "" if text == "text" else text,
+        "mechanism": texts.mechanism or "",
+        "command": texts.command or "",
+        "epsilon": "" if epsilon is None else f"{epsilon:g}",
+        "set": "\n".join(texts.settings),
+    }
+    write_text(workflow({key: value for key, value in inputs.items() if value}, proposals), path)
+    tell("", path.resolve())
 
 
 def _check_accepting(spending: GateRules, limits: LimitOptions) -> None:

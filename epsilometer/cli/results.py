@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from epsilometer.cli.options import Columns, Epsilon, Json, out_option, schema_option, writable
+from epsilometer.cli.options import Columns, Epsilon, Json, numbers, out_option, schema_option, writable
 from epsilometer.cli.output import show, tell
 from epsilometer.core.errors import UserError, unknown
 
@@ -77,27 +77,36 @@ def export(
     form: Annotated[
         str | None, typer.Option("--format", help="csv, json, md or tex (default: by the ending of FILE).")
     ] = None,
+    mechanism: Annotated[list[str], typer.Option(help="Only this mechanism; repeatable.")] = [],  # noqa: B006
+    attack: Annotated[list[str], typer.Option(help="Only this attack; repeatable.")] = [],  # noqa: B006
+    epsilons: Annotated[str | None, typer.Option(help="Only these privacy budgets: 1,10,100.")] = None,
 ) -> None:
     """Write or print a table, for a paper or a spreadsheet.
 
     Without FILE the table is printed. The estimates have their main columns, every other table all its columns. In
     Markdown and LaTeX lower bounds are rounded down, upper bounds up, and a loss that reached its ceiling is marked ≥.
+    There the main columns have the loss with its bounds, `.82 [.6, 1.1]`, which --columns names `interval`.
     """
-    from epsilometer.auditing.results.losses import chosen
-    from epsilometer.report.export import ESTIMATED, SHORT, read_table, rendered, write
+    from epsilometer.auditing.results.losses import ALL, chosen
+    from epsilometer.report import export as tables
+
+    only = tables.Filter(mechanism, attack, numbers(epsilons, "--epsilons must be numbers separated by commas") or ())
 
     if form is not None and form not in _FORMATS:
         raise unknown("--format", form, _FORMATS)
     if file is None and form is None:
         raise UserError(f"give a FILE, or a --format ({', '.join(_FORMATS)}) to print", "EPS-U072")
     suffix = None if form is None else f".{form}"
-    every = read_table(run, table)
-    wanted = chosen(columns, every.columns, SHORT if table == ESTIMATED else every.columns)
+    every = only.of(tables.read_table(run, table))
+    whole = tables.with_intervals(every)
+    short = tables.SHORT_MARKUP if (suffix or (file and file.suffix)) in (".md", ".tex") else tables.SHORT
+    there = every.columns if columns in (None, ALL) else whole.columns
+    wanted = chosen(columns, there, short if table == tables.ESTIMATED else every.columns)
     if file is not None:
-        write(every, file, suffix, wanted)
+        tables.write(whole, file, suffix, wanted)
         tell(file.resolve())
     else:
-        tell(rendered(every, str(suffix), wanted), end="")
+        tell(tables.rendered(whole, str(suffix), wanted), end="")
 
 
 def diff(

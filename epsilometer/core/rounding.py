@@ -34,6 +34,25 @@ def written(column: str, value: float, ceiling: float | None = None) -> str:
     return f"≥ {number}" if column == "loss" and ceiling is not None and 0 < ceiling <= value else number
 
 
+def cell(point: float, low: float, high: float) -> str:
+    """Return a figure with its interval for a table, `.82 [.6, 1.1]`: bounds rounded outward, no zeros in front.
+
+    Two decimals below 10, one below 100, none above.
+    """
+    largest = max((abs(value) for value in (point, low, high) if math.isfinite(value)), default=0.0)
+    decimals = 2 if largest < 10 else 1 if largest < 100 else 0
+    ends = (_short(low, decimals, DOWN), _short(high, decimals, UP))
+    bounds = ", ".join(end.rstrip("0").rstrip(".") or "0" if "." in end else end for end in ends)
+    return f"{_short(point, decimals, NEAREST)} [{bounds}]"
+
+
+def _short(value: float, decimals: int, way: str) -> str:
+    """Return a number with this many decimals and without a zero in front of the point."""
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else "∞" if value > 0 else "−∞"
+    return re.sub(r"^(-?)0(?=\.)", r"\1", f"{rounded(value, decimals, way):.{decimals}f}")
+
+
 def beside(value: float, limit: float, way: str, decimals: int = 2) -> str:
     """Return a number with enough decimals, at least two, to stay strictly on its side of a limit.
 

@@ -204,7 +204,7 @@ def calibrate_on(
     row = {"dataset": name, "mechanism": label, "target": target, "sees": None}
 
     def run() -> Searched:
-        return calibrate(asked_for, _subject(texts, built, label, search, design=design), target, search)
+        return calibrate(asked_for, searching(texts, built, label, search, design=design), target, search)
 
     return row | searched(run)
 
@@ -220,8 +220,10 @@ def searched(run: Callable[[], Searched]) -> dict[str, Any]:
         return {"status": NOT_SEARCHED, **nothing, "reason": str(error)}
 
 
-def _subject(texts: Sequence[str] | pl.DataFrame, built: Any, label: str, search: Search, *, design: Design) -> Subject:
-    """Return a mechanism on texts as a subject, with the attacks of a search."""
+def searching(
+    texts: Sequence[str] | pl.DataFrame, built: Any, label: str, search: Search, *, design: Design
+) -> Subject:
+    """Return the mechanism on texts, by the attacks of a search. Raises UserError without a privacy budget."""
     if not has_budget(built):
         raise UserError(
             "this mechanism has no privacy budget, so there is none to calibrate; audit it instead", "EPS-Q002"

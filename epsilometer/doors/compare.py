@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import polars as pl
@@ -81,7 +82,16 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
         raise UserError(
             "the two subjects differ in texts or design, so their trials differ; give both the same", "EPS-Q007"
         )
-    subjects = [replace(of, tally=Tally()) for of in (first, second)]
+    sides = observed_by(question, (first, second), trials)
+    names = comparing.labels(*((of.name, stored(of.epsilon)) for of in (first, second)))
+    at_least = question.limit(first, _ANY).at_least
+    (rows,) = compared([sides], [names], first.design.alpha, at_least=at_least)
+    return Comparisons(rows, schema=COMPARED, orient="row")
+
+
+def observed_by(question: Question, subjects: Sequence[Subject], trials: int | None = None) -> list[Figures]:
+    """Return the figures of each subject, by name, in the same trials; trials: None for the question's usual number."""
+    subjects = [replace(of, tally=Tally()) for of in subjects]
     for of in subjects:
         check(question, of)
     count = question.usual if trials is None else trials
@@ -89,24 +99,38 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
     sides = [{each.name: each for each in question.observe(of, count)} for of in subjects]
     for of in subjects:
         of.tally.say()
-    names = comparing.labels(*((of.name, stored(of.epsilon)) for of in subjects))
-    at_least = question.limit(first, _ANY).at_least
-    (rows,) = compared([sides], names, first.design.alpha, at_least=at_least)
-    return Comparisons(rows, schema=COMPARED, orient="row")
+    return sides
+
+
+def compared_all(question: Question, subjects: Sequence[Subject], sides: Sequence[Figures]) -> list[dict[str, Any]]:
+    """Return the rows of every pair of subjects, with their names in `first` and `second`.
+
+    sides: from `observed_by`. All findings of all pairs hold together at level alpha.
+    """
+    names = [comparing.labels((of.name, stored(of.epsilon)), ("", None))[0] for of in subjects]
+    pairs = list(combinations(range(len(subjects)), 2))
+    at_least, alpha = question.limit(subjects[0], _ANY).at_least, subjects[0].design.alpha
+    labels = [(names[i], names[j]) for i, j in pairs]
+    rows = compared([(sides[i], sides[j]) for i, j in pairs], labels, alpha, at_least=at_least)
+    return [
+        {"first": subjects[i].name, "second": subjects[j].name, **row}
+        for (i, j), some in zip(pairs, rows, strict=True)
+        for row in some
+    ]
 
 
 def compared(
-    pairs: Sequence[Sequence[Figures]], names: Sequence[str], alpha: float, *, at_least: bool
+    pairs: Sequence[Sequence[Figures]], labels: Sequence[Sequence[str]], alpha: float, *, at_least: bool
 ) -> list[list[dict[str, Any]]]:
     """Return the rows of each pair of subjects; all findings hold together at level alpha.
 
-    pairs: for each pair, the figures of both subjects by name. names: the names of the two subjects. at_least: True if
-    a larger figure is better.
+    pairs: the figures of both subjects, by name. labels: the names of both subjects of each pair. at_least: True if a
+    larger figure is better.
     """
     tests = [_tested(sides, alpha) for sides in pairs]
     corrected = iter(holm([test.p for some in tests for test in some]))
     every = []
-    for sides, some in zip(pairs, tests, strict=True):
+    for sides, names, some in zip(pairs, labels, tests, strict=True):
         rows = []
         for test in some:
             p = next(corrected)

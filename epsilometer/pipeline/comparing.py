@@ -120,7 +120,7 @@ def compare_entries(
     figures = [(_at_epsilon(params, a, first[1]), _at_epsilon(params, b, second[1])) for a, b in pairs]
     at_least = any(row["at_least"] for sides in figures for side in sides for row in side.to_dicts())
     sides = [[{row["figure"]: observed_in(row) for row in side.to_dicts()} for side in pair] for pair in figures]
-    rows = door.compared(sides, labels(first, second), params.audit.alpha, at_least=at_least)
+    rows = door.compared(sides, [labels(first, second)] * len(sides), params.audit.alpha, at_least=at_least)
     return [
         {"dataset": params.questions[a].dataset, "entries": a if a == b else f"{a}; {b}", **row}
         for (a, b), some in zip(pairs, rows, strict=True)

@@ -35,7 +35,7 @@ from epsilometer.auditing.claims.verdicts import (
     smallest_p_value,
     trial_claims,
 )
-from epsilometer.auditing.claims.worst_case import check_claim, is_sampled
+from epsilometer.auditing.claims.worst_case import Extent, check_claim, is_sampled
 from epsilometer.auditing.curves import rates
 from epsilometer.auditing.estimation.tail import Scored
 from epsilometer.auditing.evidence.evidence import By, Computed, Covers, Evidence
@@ -58,8 +58,7 @@ from epsilometer.runtime.progress import note
 
 _SCALE = Scale("claim")
 _FIGURE = "claim"
-_INPUTS = 500  # up to this many inputs, all pairs are compared, as in an audit; else a sample
-_ENTRIES = 2e8  # largest number of losses to compute, in tenths of a second
+_EXTENT = Extent(500, entries=2e8, bounded=False)  # as in an audit: at most tenths of a second
 _EXACT = "exact"  # method of a finding that compared all inputs
 _MOST, _FEWEST = 1000, 50  # rewrites compared with the law: at most a quarter of all; below _FEWEST none
 
@@ -184,7 +183,7 @@ def _of_law(of: Subject) -> Computed | None:
     """Return the bounds of the figure by law: the upper one is infinite unless all pairs of inputs were compared."""
     if not _lawful(of.mechanism, of.epsilon):
         return None
-    finding = check_claim(of.mechanism, of.epsilon, inputs=_INPUTS, entries=_ENTRIES, bounded=False)
+    finding = check_claim(of.mechanism, of.epsilon, extent=_EXTENT)
     pairs = math.comb(finding.inputs, 2)
     if finding.verdict == VIOLATED:
         return Computed(1.0, 1.0, 0.0, pairs)

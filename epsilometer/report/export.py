@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import polars as pl
@@ -14,14 +15,19 @@ from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.json_text import for_json
+from epsilometer.core.rounding import NOT_TESTABLE, cell
 
 _MARKUP = {".md": "github", ".tex": "latex_booktabs"}
 FORMATS = (".csv", ".json", *_MARKUP)
 ESTIMATED = "estimates"
-SHORT = (  # columns of a short table of estimates
+INTERVAL = "interval"  # a loss with its bounds, `.82 [.6, 1.1]`
+SHORT = (  # of the estimates
     "dataset", "mechanism", "epsilon", "attack", "success_rate", "loss", "upper", "delta_at_4_low", "overall",
 )  # fmt: skip
-# The other tables of results, without texts, and their paths under data/; * is a cell.
+SHORT_MARKUP = (  # of the estimates, in Markdown and LaTeX
+    "dataset", "mechanism", "epsilon", "attack", "success_rate", INTERVAL, "delta_at_4_low", "overall",
+)  # fmt: skip
+# The other tables of results, and their paths under data/; * is a cell. None holds a text of a data set.
 TABLES = {
     **{
         name: name
@@ -57,6 +63,46 @@ def read_table(run: Path, name: str) -> pl.DataFrame:
         held = ", ".join([ESTIMATED, *(table for table in TABLES if _files(run, table))])
         raise UserError(f"the audit in {run} has no table {name!r}; it has {held}", "EPS-R016")
     return pl.concat([tables.read(file, {}) for file in files], how="diagonal")
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The rows to export; an empty list stands for all values."""
+
+    mechanism: Sequence[str] = ()
+    attack: Sequence[str] = ()
+    epsilon: Sequence[float] = ()
+
+    def of(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Return these rows. Raises UserError for a column that the table lacks, and for a value in no row."""
+        for part in fields(self):
+            values, name = getattr(self, part.name), part.name
+            if not values:
+                continue
+            if name not in table.columns:
+                raise UserError(
+                    f"this table has no column {name!r} to filter by; it has {', '.join(table.columns)}", "EPS-R041"
+                )
+            there = table[name].drop_nulls().unique().sort().to_list()
+            for value in values:
+                if value not in there:
+                    raise unknown(name, str(value), [f"{each:g}" if name == "epsilon" else each for each in there])
+            table = table.filter(pl.col(name).is_in(list(values)))
+            if table.is_empty():
+                raise UserError("no row has all these values; leave out one of the filters", "EPS-R042")
+        return table
+
+
+def with_intervals(table: pl.DataFrame) -> pl.DataFrame:
+    """Return estimates with a column `interval`: the plug-in loss and its bounds, as `core.rounding.cell` writes them.
+
+    Other tables are returned as they are.
+    """
+    if not {"point", "loss", "upper", "ceiling"} <= {*table.columns}:
+        return table
+    rows = table.select("point", "loss", "upper", "ceiling").iter_rows()
+    cells = [NOT_TESTABLE if ceiling == 0 else cell(point, low, high) for point, low, high, ceiling in rows]
+    return table.with_columns(pl.Series(INTERVAL, cells, dtype=pl.String))
 
 
 def _files(run: Path, name: str) -> list[Path]:

@@ -225,6 +225,11 @@ def svg(specification: Specification) -> str:
     return vl_convert.vegalite_to_svg(still, vl_version=_VEGA_LITE)
 
 
+def pdf(specification: Specification) -> bytes:
+    """Return a picture of a specification as PDF, with the font of this package."""
+    return bytes(vl_convert.svg_to_pdf(svg(specification)))
+
+
 @cache
 def _register_fonts() -> None:
     vl_convert.register_font_directory(str(_FONTS))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from epsilometer.auditing.claims.verdicts import VIOLATED
+from epsilometer.auditing.claims.worst_case import Extent
 from epsilometer.auditing.evidence.bounds import bounds
 from epsilometer.auditing.evidence.evidence import Computed
 from epsilometer.auditing.evidence.status import Status
@@ -142,7 +143,7 @@ def test_an_attack_that_refutes_the_claim_counts_though_the_law_is_not_refuted()
 
 
 def test_a_claim_of_which_not_all_pairs_were_compared_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("epsilometer.questions.claim._ENTRIES", 10)
+    monkeypatch.setattr("epsilometer.questions.claim._EXTENT", Extent(500, entries=10, bounded=False))
     assert judged(resourced(Sound)) == {"claim: lexical": Status.OPEN, LAW: Status.OPEN}
 
 

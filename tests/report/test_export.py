@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT, EXACT_CURVES
 from epsilometer.cells.tables import curves_path, exact_path
 from epsilometer.core import tables
+from epsilometer.core.rounding import cell
 from epsilometer.report import export
 from tests.support.audited import HOSTILE, checks, frame
 from tests.support.commands import call
@@ -147,6 +149,34 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert printed == "pairs,average\nequal length,3.0\n"
 
 
+def test_rows_of_mechanisms_attacks_and_epsilons(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(run(tmp_path, frame(*ROWS)))
+
+    def exported(*words: str) -> list[dict[str, str]]:
+        _, out, _ = call(capsys, "results", "export", "--format", "json", *words)
+        return json.loads(out)
+
+    assert {row["mechanism"] for row in exported("--mechanism", "mvc")} == {"mvc"}
+    assert {row["mechanism"] for row in exported("--mechanism", "mvc", "--mechanism", "id_1")} == {"mvc", "id_1"}
+    assert [row["epsilon"] for row in exported("--attack", "length", "--epsilons", "1,5")] == [5.0, 1.0]
+    (row,) = exported("--epsilons", "1", "--attack", "length", "--columns", "loss,point,upper,interval")
+    assert row["interval"] == cell(row["point"], row["loss"], row["upper"])
+
+
+def test_losses_for_a_paper_have_their_bounds_in_one_cell(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(run(tmp_path, frame(*ROWS)))
+    _, out, _ = call(capsys, "results", "export", "--format", "md")
+    heads, _, *lines = [[part.strip() for part in line.strip("|").split("|")] for line in out.splitlines()]
+    assert heads == [*export.SHORT_MARKUP]
+    at = heads.index("interval")
+    assert re.fullmatch(r"\.8\d \[\.\d+, (\d?\.)?\d+\]", lines[0][at])
+    assert re.fullmatch(r"∞ \[\d\.\d+, ∞\]", lines[1][at])
+    _, out, _ = call(capsys, "results", "export", "--format", "tex")
+    assert r"$\infty$ [" in out
+    none = frame(*ROWS).with_columns(ceiling=0.0)
+    assert {*export.with_intervals(none)["interval"]} == {"not testable"}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -155,6 +185,11 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
         (("--format", "csv", "--table", "claim"), "unknown table 'claim'; did you mean 'claims'"),
         (("--format", "csv", "--table", "leakage"), "has no table 'leakage'; it has estimates, claims"),
         (("--format", "csv", "--run", "absent"), "does not exist"),
+        (("--format", "csv", "--mechanism", "mvcc"), "unknown mechanism 'mvcc'; did you mean 'mvc'"),
+        (("--format", "csv", "--epsilons", "5,six"), "--epsilons must be numbers separated by commas, got 'six'"),
+        (("--format", "csv", "--epsilons", "6"), "unknown epsilon '6.0'"),
+        (("--format", "csv", "--mechanism", "id_1", "--epsilons", "5"), "unknown epsilon '5.0'"),
+        (("--format", "csv", "--table", "claims", "--attack", "length"), "no column 'attack' to filter by"),
         (("--format", "csv", "--columns", "los"), "unknown column 'los'; did you mean 'loss'"),
     ],
 )
@@ -167,12 +202,12 @@ def test_what_cannot_be_exported_is_refused(tmp_path, monkeypatch, capsys, words
 
 def test_tables_of_all_cells_without_those_beside_them(tmp_path: Path) -> None:
     """Lists are in JSON alone, as no cell of another format can hold them."""
-    for cell in ("a", "b"):
+    for letter in ("a", "b"):
         for name in ("attackers", "outcomes"):
-            table = pl.DataFrame({"cell": [cell], "hits": [[True, False]]})
-            tables.write(table, tmp_path / f"data/anonymity/{cell}/{name}.parquet", table.schema)
-        tables.write(table, tmp_path / f"data/membership/{cell}.parquet", table.schema)
-        tables.write(table.head(0), tmp_path / f"data/membership/{cell}.rates.parquet", table.schema)
+            table = pl.DataFrame({"cell": [letter], "hits": [[True, False]]})
+            tables.write(table, tmp_path / f"data/anonymity/{letter}/{name}.parquet", table.schema)
+        tables.write(table, tmp_path / f"data/membership/{letter}.parquet", table.schema)
+        tables.write(table.head(0), tmp_path / f"data/membership/{letter}.rates.parquet", table.schema)
     both = export.read_table(tmp_path, "attackers")
     assert both["cell"].to_list() == export.read_table(tmp_path, "membership")["cell"].to_list() == ["a", "b"]
     assert export.rendered(both, ".csv") == "cell\na\nb\n"

@@ -8,15 +8,14 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing.claims.verdicts import VIOLATED, describe, overall, with_overall
-from epsilometer.auditing.claims.worst_case import check_claim, is_sampled
+from epsilometer.auditing.claims.worst_case import Extent, check_claim, is_sampled
 from epsilometer.auditing.schemas import CLAIMS, OVERALL
 from epsilometer.core.guarantees import at_budget, stored
 from epsilometer.core.mechanism import HasInputs, Mechanism
 from epsilometer.runtime.progress import note
 
 _BY_GUESSES = pl.lit(False)
-_INPUTS = 500  # up to this many inputs, all pairs are compared; else a sample
-_ENTRIES = 2e8  # largest number of losses to compute, in tenths of a second
+_EXTENT = Extent(500, entries=2e8, bounded=False)  # at most tenths of a second, short beside an audit
 
 
 def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.DataFrame:
@@ -30,7 +29,7 @@ def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.Da
         for epsilon in epsilons:
             if is_sampled(mechanism, epsilon):
                 continue
-            finding = check_claim(mechanism, epsilon, inputs=_INPUTS, entries=_ENTRIES, bounded=False)
+            finding = check_claim(mechanism, epsilon, extent=_EXTENT)
             guarantee = mechanism.guarantee(epsilon)
             claim = describe(guarantee)
             rows.append(

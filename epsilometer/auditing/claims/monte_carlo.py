@@ -23,6 +23,7 @@ from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 
 METHOD = "Monte Carlo"
+DRAWN = 12  # inputs that are drawn from
 COVERS_NOTHING = (
     "the claim covers no pair of the inputs; give the mechanism a method `distance(texts, pairs, epsilon)` that is "
     "finite for covered pairs"
@@ -43,7 +44,7 @@ def monte_carlo(
     mechanism: Mechanism,
     epsilon: float,
     texts: Sequence[str],
-    inputs: int = 12,
+    inputs: int = DRAWN,
     draws: int = 2000,
     alpha: float = 0.01,
     seed: int = 0,

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from scipy.spatial.distance import cdist
 
 from epsilometer.auditing.claims.finding import Finding
 from epsilometer.auditing.claims.longer_texts import against_longer
-from epsilometer.auditing.claims.monte_carlo import COVERS_NOTHING, covers_some, monte_carlo, refutable_epsilons
+from epsilometer.auditing.claims.monte_carlo import COVERS_NOTHING, DRAWN, covers_some, monte_carlo, refutable_epsilons
 from epsilometer.auditing.claims.noise_fit import DRAWS, noise_p_value
 from epsilometer.auditing.claims.verdicts import (
     LARGEST_FOUND,
@@ -51,6 +51,7 @@ from epsilometer.core.laws import Laws
 from epsilometer.core.likelihood import shows_more
 from epsilometer.core.mechanism import HasBound, HasInputs, HasLaws, Mechanism
 from epsilometer.core.randomness import Noise
+from epsilometer.runtime.progress import track
 
 EXACT = 5000  # up to this many inputs, all pairs are enumerated
 SAMPLED = 200  # of more inputs, a sample of this size is enumerated
@@ -74,21 +75,35 @@ _NEVER = -1e300  # replaces ln 0, so that differences stay finite
 _ALIKE = -1e300  # excess of two inputs with equal laws: the witness only if all pairs have equal laws
 
 
-def check_claim(
-    mechanism: Mechanism,
-    epsilon: float,
-    alpha: float = 0.01,
-    seed: int = 0,
-    inputs: int = EXACT,
-    entries: float = ENTRIES,
-    bounded: bool = True,
-) -> Finding:
-    """Run the strongest check of the claim that the mechanism allows.
+@dataclass(frozen=True)
+class Extent:
+    """The number of inputs that a check compares.
 
-    alpha, seed: of a check by draws. inputs: the largest number to enumerate; of more, a sample is used. entries: about
-    the largest number of losses (two inputs and an output) to compute. bounded: True to compute the mechanism's own
-    bound over all its inputs (`HasBound`), which takes minutes for a large vocabulary.
+    inputs: the most whose pairs are all enumerated by laws; sampled: the size of the sample beyond that; drawn: the
+    number of inputs that are drawn from without laws. entries: about the most losses of two inputs and an output to
+    compute. bounded: True to compute a mechanism's own bound (`HasBound`), which compares all of its inputs: minutes
+    for a large vocabulary.
     """
+
+    inputs: int = EXACT
+    sampled: int = SAMPLED
+    drawn: int = DRAWN
+    entries: float = ENTRIES
+    bounded: bool = True
+
+    @classmethod
+    def of(cls, inputs: int) -> Extent:
+        """Return the extent of exactly this many inputs, or of all if there are fewer."""
+        return cls(inputs, inputs, inputs)
+
+
+USUAL = Extent()
+
+
+def check_claim(
+    mechanism: Mechanism, epsilon: float, alpha: float = 0.01, seed: int = 0, *, extent: Extent = USUAL
+) -> Finding:
+    """Run the strongest check that the mechanism allows."""
     claim = mechanism.guarantee(epsilon)
     if claim is None:
         return Finding(epsilon, "none", NO_CLAIM)
@@ -96,10 +111,10 @@ def check_claim(
         return Finding(epsilon, "not checked", NOT_CHECKED, _LISTS_NOTHING)
     texts = list(mechanism.inputs)
     if claim.curve is not None:
-        return _of_curve(mechanism, epsilon, claim.curve, texts, seed=seed)
+        return _of_curve(mechanism, epsilon, claim.curve, texts, seed=seed, most=extent.sampled)
     if not isinstance(mechanism, HasLaws) or is_sampled(mechanism, epsilon):
-        return _sampled(mechanism, epsilon, texts, alpha, seed=seed)
-    finding = _by_law(mechanism, epsilon, texts, seed=seed, inputs=inputs, entries=entries, bounded=bounded)
+        return _sampled(mechanism, epsilon, texts, alpha, seed=seed, drawn=extent.drawn)
+    finding = _by_law(mechanism, epsilon, texts, extent, seed=seed)
     if finding.verdict == NOT_REFUTED:
         finding = against_longer(mechanism, finding)
     if finding.verdict == NOT_REFUTED and shows_more(mechanism):
@@ -124,13 +139,15 @@ def extra_epsilons(mechanism: Mechanism, epsilon: float, seed: int = 0) -> list[
     return refutable_epsilons(mechanism, epsilon, list(mechanism.inputs), seed=seed)
 
 
-def _of_curve(mechanism: Mechanism, epsilon: float, curve: Curve, texts: Sequence[str], *, seed: int) -> Finding:
+def _of_curve(
+    mechanism: Mechanism, epsilon: float, curve: Curve, texts: Sequence[str], *, seed: int, most: int
+) -> Finding:
     """Check a claim in zCDP, Renyi or GDP, on texts of one unit each."""
     if not isinstance(mechanism, HasLaws):
         return Finding(epsilon, "not checked", NOT_CHECKED, _NO_LAW_FOR_CURVE)
     method = "exact"
-    if len(texts) > SAMPLED:
-        texts, method = _sample(mechanism, epsilon, texts, SAMPLED, seed=seed), LARGEST_FOUND
+    if len(texts) > most:
+        texts, method = _sample(mechanism, epsilon, texts, most, seed=seed), LARGEST_FOUND
     table, units = _log_laws(mechanism, epsilon, texts)
     if units > 1:
         return Finding(epsilon, "not checked", NOT_CHECKED, _UNITS_COMPOSE, inputs=len(texts))
@@ -149,7 +166,7 @@ def _compared(curve: Curve, epsilon: float, texts: Sequence[str], *, laws: NDArr
     laws: log-laws [texts, outputs]. `claimed`, `worst` and `largest` of the finding are parameters of the claim's kind.
     """
     most, pair, claimed = -math.inf, (0, 0), curve.size
-    for i in range(len(texts)):
+    for i in track(range(len(texts)), len(texts), f"inputs compared at epsilon {epsilon:g}"):
         for j in range(len(texts)):
             if i != j and (least := needed(curve, laws[i], laws[j])) > most:
                 most, pair = least, (i, j)
@@ -170,15 +187,13 @@ def _compared(curve: Curve, epsilon: float, texts: Sequence[str], *, laws: NDArr
     )
 
 
-def _by_law(
-    mechanism: Mechanism, epsilon: float, texts: Sequence[str], *, seed: int, inputs: int, entries: float, bounded: bool
-) -> Finding:
+def _by_law(mechanism: Mechanism, epsilon: float, texts: Sequence[str], extent: Extent, *, seed: int) -> Finding:
     assert isinstance(mechanism, HasLaws)
-    bound = mechanism.excess_bound(epsilon) if bounded and isinstance(mechanism, HasBound) else None
+    bound = mechanism.excess_bound(epsilon) if extent.bounded and isinstance(mechanism, HasBound) else None
     outputs = mechanism.laws(texts[:1]).outputs
-    if len(texts) <= max(inputs, SAMPLED) and len(texts) ** 2 * outputs <= entries:
+    if len(texts) <= max(extent.inputs, extent.sampled) and len(texts) ** 2 * outputs <= extent.entries:
         return exact(mechanism, epsilon, texts, bound=bound)
-    some = min(SAMPLED, len(texts), max(2, int(math.sqrt(entries / outputs))))
+    some = min(extent.sampled, len(texts), max(2, int(math.sqrt(extent.entries / outputs))))
     return exact(mechanism, epsilon, _sample(mechanism, epsilon, texts, some, seed=seed), LARGEST_FOUND, bound=bound)
 
 
@@ -198,10 +213,12 @@ def _sample(mechanism: Mechanism, epsilon: float, texts: Sequence[str], some: in
     return [texts[i] for i in np.sort(chosen)]
 
 
-def _sampled(mechanism: Mechanism, epsilon: float, texts: Sequence[str], alpha: float, seed: int) -> Finding:
+def _sampled(
+    mechanism: Mechanism, epsilon: float, texts: Sequence[str], alpha: float, *, seed: int, drawn: int
+) -> Finding:
     claim = mechanism.guarantee(epsilon)
     assert claim is not None
-    finding = monte_carlo(mechanism, epsilon, texts, alpha=alpha, seed=seed)
+    finding = monte_carlo(mechanism, epsilon, texts, drawn, alpha=alpha, seed=seed)
     if finding.verdict == NOT_REFUTED and claim.granularity in WHOLE:
         finding = replace(finding, reason="; ".join(filter(None, (finding.reason, _NOT_LONGER))))
     p = noise_p_value(mechanism, epsilon, texts, seed)
@@ -225,7 +242,8 @@ def exact(
         raise TypeError("an exact check needs the mechanism's laws and inputs")
     table, units = _log_laws(mechanism, epsilon, texts)
     best, largest, pair, covered = -math.inf, 0.0, (0, 0), 0
-    for start in range(0, len(texts), _BLOCK):
+    starts = range(0, len(texts), _BLOCK)
+    for start in track(starts, len(starts), f"blocks of inputs compared at epsilon {epsilon:g}"):
         rows = np.arange(start, min(start + _BLOCK, len(texts)))
         rest = np.arange(start, len(texts))
         loss = units * cdist(table[start : start + _BLOCK], table[start:], "chebyshev")

@@ -10,7 +10,7 @@ import polars as pl
 
 from epsilometer.auditing.claims.largest_loss import largest_losses
 from epsilometer.auditing.claims.verdicts import describe
-from epsilometer.auditing.claims.worst_case import EXACT, check_claim, is_sampled
+from epsilometer.auditing.claims.worst_case import EXACT, Extent, check_claim, is_sampled
 from epsilometer.auditing.deniability import deniability
 from epsilometer.auditing.schemas import CLAIMS, DENIABILITY
 from epsilometer.cells import claimed
@@ -48,8 +48,8 @@ def main() -> None:
             whole = claimed.built(params, cell, cell.resource)
             # The mechanism's inputs are the texts of a data set, instead of a vocabulary.
             texts = (cell.resource or "").startswith("data/prepared/")
-            inputs = params.claims.vocabulary if texts else EXACT
-            findings = [check_claim(smaller[name], e, alpha, params.audit.seed, inputs=inputs) for e in budgets[name]]
+            extent = Extent(params.claims.vocabulary if texts else EXACT)
+            findings = [check_claim(smaller[name], e, alpha, params.audit.seed, extent=extent) for e in budgets[name]]
             private = claimed.is_private(params, cell)
             rows = [
                 {"mechanism": name, "audited": audited, "claim": describe(whole.guarantee(epsilon))}

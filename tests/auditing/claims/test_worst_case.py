@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from epsilometer.auditing.claims import worst_case
 from epsilometer.auditing.claims.largest_loss import largest_losses
 from epsilometer.auditing.claims.monte_carlo import monte_carlo
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED, pair_claims
-from epsilometer.auditing.claims.worst_case import check_claim, exact
+from epsilometer.auditing.claims.worst_case import Extent, check_claim, exact
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
@@ -25,7 +26,7 @@ from epsilometer.mechanisms.words.mvc import MVC
 from epsilometer.mechanisms.words.santext import SanText
 from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.text.vectors import WordVectors
-from tests.support.commands import app
+from tests.support.commands import app, call
 from tests.support.refusals import refused
 
 
@@ -130,12 +131,37 @@ def test_no_claim_no_verdict(folder: Path) -> None:
         assert (finding.verdict, finding.witness, finding.slack) == (NO_CLAIM, None, None)
 
 
-def test_a_large_vocabulary_is_sampled_and_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("epsilometer.auditing.claims.worst_case.SAMPLED", 60)
+def test_a_large_vocabulary_is_sampled_and_bounded(folder: Path) -> None:
     mechanism = make("santext", folder / "vectors.npz")
-    finding = check_claim(mechanism, 5.0, inputs=100)
+    finding = check_claim(mechanism, 5.0, extent=Extent(100, 60))
     assert (finding.method, finding.inputs) == ("largest found", 60)
     assert -finding.slack <= -exact(mechanism, 5.0, mechanism.inputs).slack <= finding.bound + 1e-9
+
+
+@pytest.mark.parametrize("count", [2, 40])
+def test_a_user_says_how_many_inputs_are_compared(folder: Path, count: int) -> None:
+    mechanism = make("santext", folder / "vectors.npz")
+    finding = check_claim(mechanism, 5.0, extent=Extent.of(count))
+    assert (finding.method, finding.inputs) == ("largest found", count)
+
+
+@pytest.mark.parametrize(("words", "inputs"), [((), 60), (("--inputs", "20"), 20), (("--inputs", "99"), 60)])
+def test_the_command_compares_that_many_inputs(words, inputs: int, folder: Path, capsys) -> None:
+    options = ["--vectors", folder / "vectors.npz", "--epsilon", "5", "--vocabulary", "60", "--json"]
+    code, out, _ = call(capsys, "claims", "tem", *options, *words)
+    assert (code, json.loads(out)["inputs"]) == (0, inputs)
+
+
+def test_one_input_is_no_comparison(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = call(capsys, "claims", "tem", "--inputs", "1")
+    assert code == 2
+    assert "[EPS-A231]" in err
+
+
+def test_a_long_check_says_how_far_it_is(folder: Path, monkeypatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("epsilometer.runtime.progress._SECONDS", 0.0)
+    exact(make("santext", folder / "few.npz"), 5.0, make("santext", folder / "few.npz").inputs)
+    assert re.search(r"blocks of inputs compared at epsilon 5: \d+ of \d+, about \d+ s left", capsys.readouterr().err)
 
 
 class Sharper(MVC):
@@ -289,7 +315,7 @@ def test_unless_they_are_told_apart() -> None:
 def test_so_many_losses_are_computed_at_most(folder: Path) -> None:
     mechanism = make("santext", folder / "vectors.npz")
     outputs = mechanism.laws(mechanism.inputs[:1]).outputs
-    finding = check_claim(mechanism, 5.0, entries=30**2 * outputs + 1)
+    finding = check_claim(mechanism, 5.0, extent=Extent(entries=30**2 * outputs + 1))
     assert (finding.method, finding.inputs) == ("largest found", 30)
 
 
@@ -501,4 +527,4 @@ def test_half_of_a_sample_are_neighbours(folder: Path) -> None:
     at_random = np.random.default_rng(0).choice(list(mechanism.inputs), 20, replace=False).tolist()
     near, far = (np.sort(pair_claims(mechanism, 5.0, texts, pairs))[:10].mean() for texts in (some, at_random))
     assert near < 0.8 * far
-    assert check_claim(mechanism, 5.0, entries=20**2 * outputs + 1).inputs == 20
+    assert check_claim(mechanism, 5.0, extent=Extent(entries=20**2 * outputs + 1)).inputs == 20
