@@ -61,8 +61,15 @@ class Publisher:
         """Return the rewrites, each on one line that a terminal can show; first: the number of the first text.
 
         A text that is among the mechanism's public ones is rewritten like any other: refusing it would reveal that it
-        is there. Raises UserError where a user's mechanism claims something and does not draw from its noise.
+        is there. Raises UserError where a user's mechanism claims something and does not draw from its noise, and where
+        no bound on the rounding of a mechanism's draws is proved (`publishes = False`).
         """
+        if self.seed is None and not getattr(self.mechanism, "publishes", True):
+            raise UserError(
+                "no bound on what rounding adds to the claim of this mechanism is proved, so that nothing is published "
+                "with it; take another (docs/concepts/security-releases.md), or give --seed for an audit",
+                "EPS-A240",
+            )
         if self.own and first == 0:
             self._check_draws(texts)
         numbers = np.arange(len(texts))

@@ -1,4 +1,4 @@
-"""PrivFill with DP-Prompt: each sentence is blanked in turn, and a language model fills the blank (NAACL Findings 2025).
+"""PrivFill with DP-Prompt: each sentence is blanked in turn, and a model fills the blank (NAACL Findings 2025).
 
 In plain words it has a language model guess each sentence anew from the other sentences, choosing each word at random.
 

@@ -5,8 +5,8 @@ In plain words it replaces each word by another, and gives the words that matter
     epsilon_i = epsilon w_i(x),   w_i(x) ~ 1 / s_i(x),   sum over i of w_i(x) = 1,
 
 s_i(x) the mean of scores of word i in the text x ("Spend Your Budget Wisely", arXiv:2503.22379), each normalised to sum
-to one over the text. Here these are |1 - cos(t, t - v_i)| and |cos(t, v_i)|, v_i the word's vector, t their sum over the
-text, and with `scores` a public number for each word, as the paper has for parts of speech and information content.
+to one over the text. Here these are |1 - cos(t, t - v_i)| and |cos(t, v_i)|, v_i the word's vector, t their sum over
+the text, and with `scores` a public number for each word, as the paper has for parts of speech and information content.
 
 **As published** every word goes through a word mechanism at its epsilon_i, and the budgets are added up. Where that
 mechanism claims epsilon_i d(x_i, x'_i), the sum covers what words cost; the shares read the private text as well, and
@@ -16,11 +16,12 @@ claim that is generous where both texts disagree,
 
     sum over i of epsilon max(w_i(x), w_i(x')) ||x_i - x'_i||.
 
-Two texts of two words exceed it, since a near word may be another part of speech (a test and a script). The paper's own
-mechanisms are 1-Diffractor, whose claim is of this kind, and DP-BART; its theorem was not at hand, only its abstract.
+Two texts of two words exceed it, since a near word may be another part of speech (a test and a script). The paper's
+own mechanisms are 1-Diffractor, whose claim is of this kind, and DP-BART; its theorem was not at hand, only its
+abstract.
 
-**Corrected** (default). Scores in [0, 1], P(y | x, i) ~ exp(epsilon_i / 2 max(0, cos(x_i, y))): the weight of any y lies
-in [1, e^(epsilon_i / 2)], and the normaliser in [V, V e^(epsilon_i / 2)]. So whatever the words and shares of two texts,
+**Corrected** (default). Scores in [0, 1], P(y | x, i) ~ exp(epsilon_i / 2 max(0, cos(x_i, y))): the weight of any y
+lies in [1, e^(epsilon_i / 2)], and the normaliser in [V, V e^(epsilon_i / 2)]. So whatever the words and shares of two texts,
 
     P(y | x, i) <= e^((epsilon_i + epsilon'_i) / 2) P(y | x', i),   and over the text e^((epsilon + epsilon) / 2),
 

@@ -23,9 +23,13 @@ with the larger budget of its group.
 Without `query` and `sensitive` (default) there is one group, and the claim covers all texts of equally many words.
 
 `as_published: true` is the code (FTian-UArizona/STAMP ad891fa), kappa = epsilon / pi, with the same claim: by a factor
-of pi more conservative than the paper.
+of pi more conservative than the paper. Its read-me names the angle as the distance; in units of pi, epsilon times the
+angle is what kappa = epsilon / pi keeps, since |u - u'| is at most the angle.
 
 Assumptions: epsilon belongs to a word; vectors, query, list and vocabulary are public.
+
+The claim is about real numbers. A draw is computed in floating point, and no bound on what its rounding adds is proved,
+so that a publication is refused (`publishes`); an audit, which draws from a seed, is not.
 
 Departures: words in place of GPT-2's tokens; a word outside the vocabulary becomes a fixed word first; sensitive words
 are those of a public list and those with a digit, where the code reads capitals and patterns off the text. The code's
@@ -68,6 +72,7 @@ class Stamp(WordVectorMechanism):
     """
 
     law_of: ClassVar[str] = LATENTS
+    publishes: ClassVar[bool] = False  # no bound on the rounding of a draw is proved
 
     normalise: bool = True
     as_published: bool = False

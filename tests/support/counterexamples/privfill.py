@@ -1,7 +1,7 @@
 """PrivFill's variant of DP-Prompt: the number of sentences rules texts out, and tokens cost epsilon each.
 
 No package needed: the "model" has two tokens and an end, and its clipped logits say whether the blank's text begins
-with a capital. privfill 0.1.0 draws at most 32 tokens for each sentence from softmax(l epsilon / (2 Delta)), Delta = 103
+with a capital. privfill 0.1.0 draws at most 32 tokens a sentence from softmax(l epsilon / (2 Delta)), Delta = 103
 (logits clipped to -95 and 8), and joins them. Between texts of equally many sentences, k of them, the loss of 32 k
 tokens is compared with the epsilon that `privatize(text, epsilon)` takes. Between one sentence and two, an output of 33
 tokens has the probability 0 after the one. Exact in 60 digits. Prints a JSON object.
@@ -19,7 +19,7 @@ def token_law(capital: bool) -> list[Decimal]:
     """Return the law of one token: the first token's logit is at the upper end of the clip, or the second's."""
     logits = [LOW] * VOCABULARY
     logits[0 if capital else 1] = HIGH
-    weights = [(l * EPSILON / (2 * (HIGH - LOW))).exp() for l in logits]
+    weights = [(logit * EPSILON / (2 * (HIGH - LOW))).exp() for logit in logits]
     return [w / sum(weights) for w in weights]
 
 
