@@ -21,7 +21,8 @@ own mechanisms are 1-Diffractor, whose claim is of this kind, and DP-BART; its t
 abstract.
 
 **Corrected** (default). Scores in [0, 1], P(y | x, i) ~ exp(epsilon_i / 2 max(0, cos(x_i, y))): the weight of any y
-lies in [1, e^(epsilon_i / 2)], and the normaliser in [V, V e^(epsilon_i / 2)]. So whatever the words and shares of two texts,
+lies in [1, e^(epsilon_i / 2)], and the normaliser in [V, V e^(epsilon_i / 2)]. So whatever the words and shares of two
+texts,
 
     P(y | x, i) <= e^((epsilon_i + epsilon'_i) / 2) P(y | x', i),   and over the text e^((epsilon + epsilon) / 2),
 

@@ -1,9 +1,10 @@
 """A budget shared out over a text: two texts of two words exceed the sum of their words' claims. No package needed.
 
-Words stand on a list of 101, and 1-Diffractor's geometric noise moves each along it: at epsilon_i it loses epsilon_i
-times the places between two words at most, and that much between neighbours on the list. The epsilon of a text is
-shared out by the released code's scores of parts of speech alone (sjmeis/EpsilonDistributor 82f6096: noun 14, number
-2, all others 0.1), inversely. "of" and "two" are one place apart. The claim counted is generous: the larger of both shares.
+Words stand on a list of 101, and 1-Diffractor's geometric noise moves each along it: at epsilon_i it loses
+epsilon_i times the places between two words at most, and that much between neighbours on the list. The epsilon of a
+text is shared out by the released code's scores of parts of speech alone (sjmeis/EpsilonDistributor 82f6096: noun
+14, number 2, all others 0.1), inversely. "of" and "two" are one place apart. The claim counted is generous: the
+larger of both shares.
 Prints a JSON object.
 """
 
