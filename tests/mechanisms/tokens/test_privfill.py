@@ -90,14 +90,14 @@ def test_the_published_number_of_blanks_rules_texts_out(folder: Path) -> None:
 def test_draws_follow_the_likelihood(folder: Path, as_published: bool) -> None:
     """Of 1,000 rewrites of one text, each output's count is within six standard deviations."""
     mechanism, count = make(folder, as_published=as_published), 1000
-    drawn = mechanism.rewrite([TEXTS[1]] * count, 4.0, Noise.named(count, "privfill")).units
-    assert drawn is not None
-    assert set(drawn.lengths.tolist()) == {2}
+    rewritten = mechanism.rewrite([TEXTS[1]] * count, 4.0, Noise.named(count, "privfill")).units
+    assert rewritten is not None
+    assert set(rewritten.lengths.tolist()) == {2}
     possible = outputs(mechanism, 2)
     assert possible.units is not None
     expected = np.exp(table(mechanism, possible, 4.0)[:, 1]) * count
     size = int(max(possible.units.values)) + 1
-    seen, every = (each.values.reshape(-1, 2) @ [size, 1] for each in (drawn, possible.units))
+    seen, every = (each.values.reshape(-1, 2) @ [size, 1] for each in (rewritten, possible.units))
     counts = np.array([(seen == output).sum() for output in every])
     assert counts.sum() == count
     assert (np.abs(counts - expected) <= 6 * np.sqrt(expected) + 6).all()

@@ -63,10 +63,10 @@ def by_equations(mechanism: Distributed, text: str, epsilon: float) -> NDArray[n
     kinds += [] if mechanism.scores is None else [[mechanism.scores.get(w, 0.1) for w in words]]
     inverse = [1 / np.mean([kind[i] / sum(kind) for kind in kinds]) for i in range(len(words))]
     rows = []
-    for word, one in zip(words, inverse, strict=True):
+    for word, part in zip(words, inverse, strict=True):
         own = unit[place[word]]
         score = [-np.linalg.norm(own - v) if mechanism.as_published else max(0.0, own @ v) for v in unit]
-        weight = epsilon / 2 * one / sum(inverse) * np.array(score)
+        weight = epsilon / 2 * part / sum(inverse) * np.array(score)
         rows.append(weight - np.logaddexp.reduce(weight))
     return np.array(rows)
 
@@ -89,10 +89,10 @@ def test_claims_are_of_whole_texts(resource: Path) -> None:
     assert (claim.epsilon, claim.granularity, claim.neighbours) == (5, Granularity.DOCUMENT, Neighbours.SAME_LENGTH)
     assert pair_claims(make(resource), 5.0, texts, pairs).tolist() == [5, np.inf, 0]
     published = make(resource, as_published=True)
-    one, other = (published.shares(published.vocabulary.encode([text])) for text in texts[:2])
+    left, right = (published.shares(published.vocabulary.encode([text])) for text in texts[:2])
     apart = published.vectors.between(np.array([1]), np.array([2]))[0]
     claims = pair_claims(published, 5.0, texts, pairs)
-    assert claims == pytest.approx([5 * max(one[1], other[1]) * apart, np.inf, 0])
+    assert claims == pytest.approx([5 * max(left[1], right[1]) * apart, np.inf, 0])
     assert make(resource, layout="kept").guarantee(5.0) is None
 
 

@@ -21,7 +21,7 @@ def shares(words: list[str]) -> list[Decimal]:
     """Return the share of each word: inverse to its score among those of the text."""
     total = sum(SCORE[word] for word in words)
     inverse = [1 / (SCORE[word] / total) for word in words]
-    return [one / sum(inverse) for one in inverse]
+    return [part / sum(inverse) for part in inverse]
 
 
 def log_law(place: int, epsilon: Decimal) -> list[Decimal]:
