@@ -19,8 +19,9 @@ Two tokens, a = 2, beta = .1: p_public gives the rarer one s; after one secret i
 `as_published: true` has bound = a beta, epsilon = 4 beta, and the claim T 4 beta + ln(1 / delta) / (a - 1) between any
 two texts of one redaction: dp-fusion-lib 0.1.0 says that its output is "statistically similar regardless of the
 specific private information present". One step at s = 1e-5 and beta = .1 refutes it: 11.91 at delta 1e-5 is claimed,
-and delta 1.4e-3 is attained (a test enumerates it). The definition of neighbours of the paper is not quoted here; for a
-secret that is present or redacted the claim holds where a <= 4.
+and delta 1.4e-3 is attained (a test enumerates it). The paper's definition of neighbours was not at hand. Its abstract
+(v1) says that the output "remains within a fixed statistical distance of the baseline distribution produced when no
+privacy group is revealed": for a secret that is present or redacted the claim holds where a <= 4.
 
 `released_code: true` (with as_published) has that package's 20 bisections, and probabilities raised to 1e-10 in the
 divergences alone: then the bound does not hold against the redaction either.
