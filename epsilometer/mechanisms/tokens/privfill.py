@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,31 +45,12 @@ from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, chec
 from epsilometer.core.mechanism import OneOfGrid, Rewrites, Unread
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
-from epsilometer.mechanisms.tokens.shared.generative import GenerativeMechanism
+from epsilometer.mechanisms.tokens.shared.filler import Filler
 from epsilometer.models.bounds import Clip
 from epsilometer.models.embedded import seq2seq
 from epsilometer.text.sentences import sentences
 
-if TYPE_CHECKING:
-    from epsilometer.models.seq2seq import Seq2Seq
-
 BLANK = "[blank]"
-
-
-@component
-class _Filler(GenerativeMechanism):
-    """What fills one blank: an encoder-decoder that reads a text with a blank and nothing else."""
-
-    @cached_property
-    def model(self) -> Seq2Seq:
-        """The model, loaded once."""
-        from epsilometer.models.seq2seq import Seq2Seq
-
-        return Seq2Seq(self.resource, self.precision)
-
-    def framed(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the tokens of each text."""
-        return self.model.tokens(texts)
 
 
 @component
@@ -91,8 +72,8 @@ class PrivFill(OneOfGrid):
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
 
     @cached_property
-    def _filler(self) -> _Filler:
-        return _Filler(
+    def _filler(self) -> Filler:
+        return Filler(
             resource=self.resource, max_new_tokens=self.max_new_tokens, clip=self.clip, precision=self.precision
         )
 
