@@ -26,6 +26,7 @@ DATA = ROOT / "benchmarks/field.yaml"
 FOLDER = RESULTS / "field"
 PAGE = ROOT / "docs/papers/which-claims-hold.md"
 COLUMNS = ("check", "form", "epsilon", "claim", "method", "claimed", "worst", "verdict")
+OURS = "this package"
 VERDICTS = (
     "holds",
     "theorem false",
@@ -45,11 +46,12 @@ draws, whose rows together survive Holm's correction at 1 %.
 
 Verdicts: *holds* (proved in the docstring; not refuted on 1,000 words, which *density* hardly could); *theorem
 false*; *gap in the proof*; *code departs* from the paper; *other neighbours* or *other granularity* than here, which
-violates nothing; *claim unclear*. A dash: not examined.
+violates nothing; *claim unclear*. A dash: not examined. Quotations are of what was at hand: abstracts, read-mes and two
+papers. A theorem may say more; *not quoted* if none was.
 
 """
 _BELOW = """
-Written by `python -m benchmarks.field` from [field.yaml](../../benchmarks/field.yaml), which has quotations and dates,
+Written by `python -m benchmarks.field` from [field.yaml](../../benchmarks/field.yaml)
 and [results](../../results/field). Counterexamples run
 [without this package](../../tests/support/counterexamples).
 
@@ -95,12 +97,19 @@ def page(data: Mapping[str, Any], results: Mapping[str, Mapping[str, str]]) -> s
     header = ("mechanism: claim", "unit", "theorem", "released code", "counterexample", "checked by")
     written = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
     for row in data["rows"]:
-        first = f"{row['name']}: {row['claim']} ({row['source']})"
+        first = f"{row['name']}: {row['claim']} ({row['source']}){said(row)}"
         rest = (row[name] for name in ("unit", "theorem", "code", "counterexample", "how"))
         written.append(f"| {' | '.join(filled(text) for text in (first, *rest))} |")
     answers = [f"{row['name']}: {row['answer']}" for row in data["rows"] if row.get("answer")]
-    said = "\n\n".join(answers) or "None has come in."
-    return _ABOUT + "\n".join(written) + "\n" + _BELOW.format(answers=said)
+    printed = "\n\n".join(answers) or "None has come in."
+    return _ABOUT + "\n".join(written) + "\n" + _BELOW.format(answers=printed)
+
+
+def said(row: Mapping[str, Any]) -> str:
+    """Return the authors' words on a claim, each with its place and date, and what of them is missing."""
+    quotes = [f"; “{each['quote']}” ({each['place']}, {each['date']})" for each in row.get("quotes", ())]
+    missing = row.get("missing") or ("" if quotes or row["source"] == OURS else "not quoted")
+    return "".join(quotes) + (f"; {missing}" if missing else "")
 
 
 def stored() -> dict[str, dict[str, str]]:

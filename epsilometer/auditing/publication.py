@@ -62,8 +62,15 @@ class Publisher:
         """Return the rewrites, each on one line without control characters. first: the index of the first text.
 
         A text that is among the mechanism's public texts is rewritten like any other: refusing it would reveal that it
-        is in the input. Raises UserError if a user's mechanism has a claim and does not draw from its noise.
+        is in the input. Raises UserError if a user's mechanism has a claim and does not draw from its noise, and for a
+        mechanism without a proved bound on the rounding of its draws (`publishes = False`).
         """
+        if self.seed is None and not getattr(self.mechanism, "publishes", True):
+            raise UserError(
+                "this mechanism has no proved bound on what rounding adds to its claim, so it does not publish; use "
+                "another mechanism (docs/concepts/security-releases.md), or give --seed for an audit",
+                "EPS-A240",
+            )
         if self.own and first == 0:
             self._check_draws(texts)
         numbers = np.arange(len(texts))

@@ -26,7 +26,13 @@ Without `query` and `sensitive` (default) there is one group, and the claim cove
 words. `as_published: true` uses kappa = epsilon / pi as in the authors' code (FTian-UArizona/STAMP ad891fa), with the
 same claim; it is more conservative than the paper by a factor of pi.
 
+Its read-me names the angle as the distance. In units of pi, kappa = epsilon / pi keeps epsilon times the angle, since
+|u - u'| is at most the angle.
+
 Assumptions: the claim is per word; vectors, query, list and vocabulary are public.
+
+The claim is about real numbers. A draw is computed in floating point, and no bound on what its rounding adds is proved.
+So a publication is refused (`publishes`). An audit, which draws from a seed, is not.
 
 Departures: units are words instead of GPT-2's tokens; an out-of-vocabulary word is first replaced by a fixed word;
 sensitive words are those of a public list and those with a digit, whereas the code uses capitals and patterns in the
@@ -69,6 +75,7 @@ class Stamp(WordVectorMechanism):
     """
 
     law_of: ClassVar[str] = LATENTS
+    publishes: ClassVar[bool] = False  # no bound on the rounding of a draw is proved
 
     normalise: bool = True
     as_published: bool = False

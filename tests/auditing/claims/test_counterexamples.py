@@ -78,6 +78,20 @@ def test_dp_fusion_exceeds_its_claim_between_two_secrets() -> None:
     assert result["attained_divergence"] == pytest.approx(8.5111, abs=1e-4)
 
 
+def test_a_budget_shared_out_by_the_text_exceeds_the_sum_of_its_words_claims() -> None:
+    """In 60 digits; almost all of it is lost by the word that both texts have."""
+    result = output("distributed")
+    assert result == pytest.approx({"claimed": 9.9291, "attained": 126.2516, "of_the_equal_word": 117.5014}, abs=1e-4)
+
+
+def test_privfill_costs_an_epsilon_a_token_and_shows_the_number_of_sentences() -> None:
+    result = output("privfill")
+    assert (result["possible_after_two_sentences"], result["possible_after_one_sentence"]) == (True, False)
+    assert result["attained_token"] == pytest.approx(5, abs=1e-9)  # half of epsilon: equal normalisers
+    assert result["attained_two_sentences"] == pytest.approx(320, abs=1e-6)
+    assert result["attained_two_sentences"] > 30 * result["claimed"]
+
+
 @pytest.mark.slow
 def test_released_packages_exceed_their_claims(tmp_path: Path) -> None:
     """All black-box rows, after Holm: dpmlm by its own target folder, the others in an environment of their own."""

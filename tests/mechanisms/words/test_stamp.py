@@ -15,6 +15,7 @@ from epsilometer.auditing.claims.noise_fit import fit_directions, noise_p_value
 from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
 from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.auditing.exact_loss.directions import largest_losses
+from epsilometer.auditing.publication import Publisher
 from epsilometer.core.component import build, find
 from epsilometer.core.guarantees import Guarantee
 from epsilometer.core.randomness import Noise
@@ -159,6 +160,12 @@ def test_draws_do_not_depend_on_other_texts(vectors: Path) -> None:
     assert every[1] == ""
     for row in (0, 2, 3):
         assert mechanism.rewrite([texts[row]], 3.0, Noise.named(4, "x")[row : row + 1]).texts == [every[row]]
+
+
+def test_nothing_is_published_without_a_bound_on_rounding(vectors: Path) -> None:
+    with refused("EPS-A240"):
+        Publisher(make(vectors), 3.0).rewrite(["ann"], 0)
+    assert Publisher(make(vectors), 3.0, seed=1).rewrite(["ann sing"], 0)[0]
 
 
 def test_wrong_settings_are_refused(vectors: Path, tmp_path: Path) -> None:

@@ -1,0 +1,138 @@
+"""One budget for a whole text, shared out over its words by scores of the text (Meisenbacher et al., CODASPY 2025).
+
+In plain words it replaces each word by another, and gives the words that matter most to the text the smallest budgets.
+
+    epsilon_i = epsilon w_i(x),   w_i(x) ~ 1 / s_i(x),   sum over i of w_i(x) = 1,
+
+s_i(x) the mean of scores of word i in the text x ("Spend Your Budget Wisely", arXiv:2503.22379), each normalised to sum
+to one over the text. Here these are |1 - cos(t, t - v_i)| and |cos(t, v_i)|, v_i the word's vector, t their sum over
+the text, and with `scores` a public number for each word, as the paper has for parts of speech and information content.
+
+**As published** every word goes through a word mechanism at its epsilon_i, and the budgets are added up. Where that
+mechanism claims epsilon_i d(x_i, x'_i), the sum covers what words cost; the shares read the private text as well, and
+nothing pays for them. Let one word of a text change: the budgets of all others move, so do their laws, and the claim
+counts nothing for them. `as_published: true` has SanText's law P(y | x_i) ~ exp(-epsilon_i / 2 ||x_i - y||), and a
+claim that is generous where both texts disagree,
+
+    sum over i of epsilon max(w_i(x), w_i(x')) ||x_i - x'_i||.
+
+Two texts of two words exceed it, since a near word may be another part of speech (a test and a script). The paper's
+own mechanisms are 1-Diffractor, whose claim is of this kind, and DP-BART; its theorem was not at hand, only its
+abstract.
+
+**Corrected** (default). Scores in [0, 1], P(y | x, i) ~ exp(epsilon_i / 2 max(0, cos(x_i, y))): the weight of any y
+lies in [1, e^(epsilon_i / 2)], and the normaliser in [V, V e^(epsilon_i / 2)]. So whatever the words and shares of two
+texts,
+
+    P(y | x, i) <= e^((epsilon_i + epsilon'_i) / 2) P(y | x', i),   and over the text e^((epsilon + epsilon) / 2),
+
+since both shares sum to one: epsilon between any two texts of equally many words, with shares that may read the text.
+
+Assumptions: epsilon belongs to a text; texts are neighbours if they have equally many words, whose number is not
+protected; vectors and vocabulary are public; every word can replace every word.
+
+Departures from the code (sjmeis/EpsilonDistributor 82f6096): its vectors of texts are a network's; its score of named
+entities never counts, since it looks for a number among pairs; punctuation gets no budget, and here there is none. A
+word outside the vocabulary becomes a fixed word first (`shared/vocabulary.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Granularity, Guarantee
+from epsilometer.core.laws import Laws, log_softmax, sample
+from epsilometer.core.mechanism import OneOfGrid, Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
+
+_LEAST = 1e-6  # the least score, so that no word takes the whole budget
+_OTHER = 0.1  # the code's score of a part of speech that it does not list
+
+
+@component
+class Distributed(WordVectorMechanism, OneOfGrid):
+    """A budget for a text, shared out over its words.
+
+    normalise: always true, since scores compare directions. scores: a public number for some words, 0.1 for all others.
+    as_published: SanText's law at each word's share, and the sum of their claims.
+    """
+
+    normalise: Literal[True] = True
+    scores: Mapping[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = None
+    as_published: bool = False
+
+    @cached_property
+    def _public(self) -> NDArray[np.float64]:
+        """The public number of each word [V]."""
+        assert self.scores is not None
+        return np.array([self.scores.get(word, _OTHER) for word in self.vocabulary.words])
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon a text, as published times a sum of distances; the number of words is not protected."""
+        claim = self.claim(epsilon, "L2 distance by larger share" if self.as_published else None)
+        return None if claim is None else replace(claim, granularity=Granularity.DOCUMENT)
+
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """Return 1 for different words, as published the sum of larger share times distance; infinite for lengths."""
+        if not self.as_published:
+            words = self.vocabulary.distance(texts, pairs, np.not_equal)
+            return np.where(np.isfinite(words), np.minimum(words, 1), np.inf)
+        units = self.vocabulary.encode(texts)
+        every, apart = Ragged(self.shares(units), units.offsets), np.full(len(pairs), np.inf)
+        for place, (left, right) in enumerate(pairs):
+            if len(units.row(left)) == len(units.row(right)):
+                larger = np.maximum(every.row(left), every.row(right))
+                apart[place] = larger @ self.vectors.between(units.row(left), units.row(right))
+        return apart
+
+    def shares(self, units: Ragged) -> NDArray[np.float64]:
+        """Return the share of each word in its text's epsilon; the shares of a text sum to one."""
+        at, count = units.row_numbers, len(units)
+        words = self.vectors.exact[units.values]
+        total = np.zeros((count, words.shape[1]))
+        np.add.at(total, at, words)
+        whole, rest = total[at], total[at] - words
+        each = [np.abs(1 - _cosine(whole, rest)), np.abs(_cosine(whole, words))]
+        each += [] if self.scores is None else [self._public[units.values]]
+        scores = np.zeros(len(at))
+        for score in each:
+            scores += score / np.maximum(np.bincount(at, score, count), _LEAST)[at] / len(each)
+        inverse = 1 / np.maximum(scores, _LEAST)
+        return inverse / np.bincount(at, inverse, count)[at]
+
+    def laws(self, texts: Sequence[str]) -> Laws:
+        """Return the laws, with a row for each word and share."""
+        units = self.vocabulary.encode(texts)
+        pairs, rows = np.unique(np.column_stack([units.values, self.shares(units)]), axis=0, return_inverse=True)
+        words, shares = pairs[:, 0].astype(np.int64), pairs[:, 1:]
+
+        def log_probabilities(wanted: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+            distances = self.vectors.distances(words[wanted])
+            score = -distances if self.as_published else np.maximum(0, 1 - distances**2 / 2)
+            for epsilon in epsilons:
+                yield log_softmax(epsilon / 2 * shares[wanted] * score)
+
+        return Laws(Ragged(rows.reshape(-1), units.offsets), len(self.vocabulary), log_probabilities)
+
+    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
+        """Draw each word from its law, by inverse CDF; a publication exactly."""
+        distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        source = np.array([distinct[text] for text in texts], np.int64)
+        outputs = sample(self.laws(list(distinct)), source, epsilons, noises)
+        return [self.written(texts, units) for units in outputs]
+
+
+def _cosine(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the cosine of each two rows [n]; 0 where one is zero."""
+    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+    return np.einsum("nd,nd->n", left, right) / np.where(lengths > 0, lengths, np.inf)
