@@ -67,9 +67,11 @@ from epsilometer.mechanisms.words.shared.embedded import over_words
 from epsilometer.models.locate import ENCODER
 from epsilometer.models.spending import Spends
 from epsilometer.runtime.progress import note
+from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words
 
 VIEWS = ("text", "released", "inside")  # views of an adversary
+_USUAL = (0.5, 2.0)  # mean lengths of word vectors that are nothing to note
 
 Named = str | Path | Mechanism | RewriteFunction  # a mechanism: a name, a path, an object or a function
 Attacks = Sequence[str | Path | Attack] | Mapping[str, Mapping[str, Any]]  # a mapping gives settings to each
@@ -236,10 +238,23 @@ def on_vectors(name: str, settings: Mapping[str, Any], source: Path, folder: Pat
 
     Raises UserError for another mechanism, and for a file without word vectors.
     """
-    default = getattr(find("mechanisms", name, "rewrite"), "default_resource", None)
+    mechanism = find("mechanisms", name, "rewrite")
+    default = getattr(mechanism, "default_resource", None)
     if "resource" in settings or (resource := over_words(default, source, sys.maxsize, folder)) is None:
         raise UserError(f"--vectors is for mechanisms on word vectors; {name} takes --set resource=...", "EPS-A163")
+    if not settings.get("normalise", getattr(mechanism, "normalise", False)):
+        _note_norms(source)
     return {**settings, "resource": resource}
+
+
+def _note_norms(source: Path) -> None:
+    """Say that vectors are much longer or shorter than the bundled ones, whose budgets do not suit them."""
+    length = float(np.linalg.norm(WordVectors.load(source).vectors, axis=1).mean())
+    if not _USUAL[0] <= length <= _USUAL[1]:
+        note(
+            f"the word vectors of {source.name} are not normalised: their mean length is {length:.2g}, that of the "
+            "bundled ones 1.1; epsilon is per unit of distance, so the same epsilon means another loss"
+        )
 
 
 def on_public(name: str, settings: Mapping[str, Any], source: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import epsilometer
@@ -77,6 +78,18 @@ def test_an_audit_on_vectors_of_ones_own_is_that_of_the_mechanism_on_them(capsys
     for wrong in (("--mechanism", "randomized_response"), ("--command", "cat")):
         code, _, err = call(capsys, "audit", "texts.txt", *wrong, "--epsilons", 8, "--vectors", "vectors.txt")
         assert (code, "--vectors" in err) == (2, True)
+
+
+def test_vectors_that_are_not_normalised_are_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("exact", "texts.txt", "--mechanism", "tem", "--epsilons", 8, "--temperature", 0)
+    for scale, mean in ((1, None), (10, "10")):
+        unit = {word: np.array(at) / np.hypot(*at) for word, at in VECTORS.items() if any(at)}
+        rows = (f"{word} {scale * x} {scale * y}\n" for word, (x, y) in unit.items())
+        Path("scaled.txt").write_text("".join(rows))
+        for settings in ((), ("--set", "normalise=true")):
+            code, _, err = call(capsys, *arguments, "--vectors", "scaled.txt", *settings)
+            assert code == 0
+            assert (f"their mean length is {mean}," in err) == (mean is not None and not settings)
 
 
 @pytest.mark.parametrize(
