@@ -1,11 +1,11 @@
 """Private evolution: rounds of noisy votes for candidate texts, whose winners a public model varies.
 
 Round 1 has m public exemplars as candidates, as `vote_histogram` does. In each round every private text that counts
-votes for the cell (nearest candidate, its label), and integer noise is added in every cell of the table. The quarter
-of the candidates with the largest noisy totals stays, and each is varied three times: a masked language model replaces
-about half of its words, as in one of the ways of Xie et al. 2024 ("Differentially Private Synthetic Data via Foundation
-Model APIs 2: Text", arXiv:2403.01749). The last table is post-processed as in `vote_histogram`, over the public texts
-and the last candidates.
+votes for the cell (nearest candidate, its label), and integer noise is added in every cell of the table. A quarter of
+the candidates stays, those with the most noisy votes of each label. Each is varied three times: a masked language
+model replaces about half of its words, as in one of the ways of Xie et al. 2024 ("Differentially Private Synthetic Data
+via Foundation Model APIs 2: Text", arXiv:2403.01749). The last table is post-processed as in `vote_histogram`, over the
+public texts and the last candidates.
 
 Claim, pure epsilon, for granularity user or document, as for `vote_histogram`. R tables are released. In each a unit
 has at most c votes, so two neighbours' tables differ by at most D in L1 norm (2 c replaced, c added or removed). With
@@ -104,11 +104,11 @@ class PrivateEvolution(VoteHistogram):
         return table
 
     def evolved(self, candidates: Sequence[str], table: NDArray[np.int64], turn: int) -> list[str]:
-        """Return the next candidates: a quarter of these, those with the largest totals, and their variations."""
-        winners = max(1, len(candidates) // (1 + _VARIATIONS))
-        order = np.argsort(-table.sum(1), kind="stable")[:winners]
-        best = [candidates[place] for place in order.tolist()]
-        noise = Noise.named(winners * _VARIATIONS, "private evolution", self.seed, turn)
+        """Return the next candidates: the winners of each label by a noisy table [candidates, L], then variations."""
+        winners = max(1, len(candidates) // (1 + _VARIATIONS) // table.shape[1])
+        order = np.argsort(-table, axis=0, kind="stable")[:winners]
+        best = [candidates[place] for place in dict.fromkeys(order.ravel().tolist())]
+        noise = Noise.named(len(best) * _VARIATIONS, "private evolution", self.seed, turn)
         return list(dict.fromkeys([*best, *self.variations(best * _VARIATIONS, noise)]))
 
     def variations(self, texts: Sequence[str], noise: Noise) -> list[str]:
