@@ -129,8 +129,7 @@ def for_the_curator(mechanism: CorpusMechanism, corpus: PrivateCorpus, release: 
         return ForTheCurator(corpus.count_people)
     rows = np.argsort(Noise.operating_system(len(corpus)).uniforms()[:, 0])[:SAMPLE].tolist()
     own = np.concatenate([vectors for _, vectors in mechanism.public.embedded([corpus.texts[row] for row in rows])])
-    place = {text: i for i, text in enumerate(mechanism.public.texts)}
-    released = mechanism.public.vectors[[place[text] for text in release.texts]]
+    released = mechanism.vectors_of(release.texts)
     nearness = np.concatenate([(part @ released.T).max(1) for part in np.array_split(own, 1 + len(own) // 256)])
     far, near = float((nearness < FAR).mean()), float((nearness > NEAR).mean())
     labels = None if corpus.labels is None else [corpus.labels[row] for row in rows]

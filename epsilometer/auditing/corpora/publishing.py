@@ -35,7 +35,7 @@ _NOT_CLAIMED = [
     "that the release is anonymous, or lawful to publish",
     "that people mentioned in texts of others are protected: the claim covers a text's author",
     "that the public texts, or the public encoder, have not seen the private texts",
-    "that a private sentence is unlike every released one: the released sentences were public before",
+    "that a private sentence is unlike every released one: these were public, or a public model wrote them",
 ]
 
 

@@ -38,7 +38,7 @@ from epsilometer.corpora.files import read
 from epsilometer.mechanisms.corpora.shared import post_processing
 from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
 from epsilometer.mechanisms.corpora.shared.post_processing import PostProcessing, VotesForTexts
-from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts, by_encoder
+from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts, by_encoder, on_grid
 from epsilometer.models.locate import ENCODER
 
 # Rule for m: (largest number of people times epsilon, m); _LARGE beyond; _USUAL if the number of people is private.
@@ -96,6 +96,18 @@ class VoteHistogram(NoisyVotes):
         """All public texts."""
         return self.public.texts
 
+    def vectors_of(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return the unit vectors [n, d] of released texts; those of public texts are embedded already."""
+        place = self.places
+        written = [text for text in texts if text not in place]
+        new = dict(zip(written, on_grid(self.public.encode(written)), strict=True)) if written else {}
+        return np.array([new[text] if text in new else self.public.vectors[place[text]] for text in texts])
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The place of each public text."""
+        return {text: place for place, text in enumerate(self.public.texts)}
+
     def number(self, units: int, epsilon: float) -> int:
         """Return m. units: number of people, or of texts for unit: document; used only if that number is public."""
         if self.m is not None:
@@ -126,6 +138,10 @@ class VoteHistogram(NoisyVotes):
     def labelled(self, counts: NDArray[np.float64], variance: float) -> Release:
         """Return the release for noisy counts [m, L]. variance: variance of a cell's noise."""
         votes = VotesForTexts(counts, self.public.exemplars(len(counts)), self.public.vectors, variance)
+        return self.processed(votes, self.public.texts)
+
+    def processed(self, votes: VotesForTexts, texts: Sequence[str]) -> Release:
+        """Return the release that post-processing makes of votes and of the texts behind their vectors."""
         rows, labels, weights = getattr(post_processing, self.after if self.labels else "plain")(votes)
-        texts = [self.public.texts[row] for row in rows.tolist()]
-        return Release(texts, weights, [self.labels[label] for label in labels.tolist()] if self.labels else None)
+        named = [self.labels[label] for label in labels.tolist()] if self.labels else None
+        return Release([texts[row] for row in rows.tolist()], weights, named)

@@ -1,0 +1,133 @@
+"""Private evolution: rounds of noisy votes for candidate texts, whose winners a public model varies.
+
+Round 1 has m public exemplars as candidates, as `vote_histogram` does. In each round every private text that counts
+votes for the cell (nearest candidate, its label), and integer noise is added in every cell of the table. A quarter of
+the candidates stays, those with the most noisy votes of each label. Each is varied three times: a masked language
+model replaces about half of its words, as in one of the ways of Xie et al. 2024 ("Differentially Private Synthetic Data
+via Foundation Model APIs 2: Text", arXiv:2403.01749). The last table is post-processed as in `vote_histogram`, over the
+public texts and the last candidates.
+
+Claim, pure epsilon, for granularity user or document, as for `vote_histogram`. R tables are released. In each a unit
+has at most c votes, so two neighbours' tables differ by at most D in L1 norm (2 c replaced, c added or removed). With
+noise of rate epsilon / (R D) each table has epsilon / R, whatever candidates the tables before it led to, and pure
+epsilons of rounds add up (adaptive composition, Dwork and Roth 2014, theorem B.1). The candidates of a round are a
+function of earlier noisy tables, public texts, the public model and the seed alone.
+
+Assumptions: those of `vote_histogram`. R is fixed beforehand, and the model has not seen the private texts. A model
+that has seen them can print a private sentence without any vote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import PositiveInt, model_validator
+
+from epsilometer.core.component import component
+from epsilometer.core.corpus_mechanism import PrivateCorpus, Release
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.corpora.shared.noisy_table import CellNoise, exact_draws
+from epsilometer.mechanisms.corpora.shared.post_processing import VotesForTexts
+from epsilometer.mechanisms.corpora.shared.public_cells import nearest
+from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
+from epsilometer.mechanisms.tokens.dp_mlm import DPMLM
+from epsilometer.models.embedded import masked_lm
+from epsilometer.text.words import words, write
+
+_VARIATIONS = 3  # of each winner; one of 1 + _VARIATIONS candidates wins
+_SHARPNESS = 150.0  # epsilon of a word of DP-MLM, which sets the temperature of the draws; texts are public here
+_REPLACED = 0.5  # share of words
+
+
+@component
+class PrivateEvolution(VoteHistogram):
+    """Public texts and variations of them, labelled and weighted by noisy votes.
+
+    rounds: R, of votes. writer: a public masked language model by id or folder, by default the embedded one.
+    resource, m, after, encoder, seed, labels, unit, most, neighbours: as of `vote_histogram`; delta must be 0.
+    """
+
+    rounds: PositiveInt = 2
+    writer: str | Path | None = None
+
+    @model_validator(mode="after")
+    def _pure(self) -> PrivateEvolution:
+        if self.delta:
+            raise ValueError(f"delta must be 0, since budgets of rounds are added as pure epsilons, got {self.delta:g}")
+        return self
+
+    @property
+    def public_sources(self) -> Sequence[str]:
+        """The public data that a release reads, in a few words each."""
+        model = "the embedded masked language model" if self.writer is None else f"the model {Path(self.writer).name}"
+        return [*super().public_sources, model]
+
+    @cached_property
+    def _writer(self) -> DPMLM:
+        return DPMLM(resource=masked_lm() if self.writer is None else self.writer)
+
+    def cell_noise(self, epsilon: float) -> CellNoise:
+        """Return the noise of each cell of each round: a unit votes in all rounds."""
+        return CellNoise(epsilon, self.most * self.rounds, self.neighbours == "replaced")
+
+    def number(self, units: int, epsilon: float) -> int:
+        """Return m, by the rule of `vote_histogram` for the budget of a round."""
+        return super().number(units, epsilon / self.rounds)
+
+    def release(self, corpus: PrivateCorpus, epsilon: float, noise: Noise) -> Release:
+        """Return a release as in `CorpusMechanism`."""
+        draws = exact_draws(noise)
+        private, labels = self.voters(corpus, draws.words(4).tobytes())
+        votes = np.concatenate([part for _, part in self.public.embedded(private)]), labels
+        m, cell_noise = self.number(self.units(corpus), epsilon), self.cell_noise(epsilon)
+        candidates = [self.public.texts[place] for place in self.public.exemplars(m)]
+        turn = 1
+        while True:
+            table = self.counts(votes, candidates)
+            noisy = table + cell_noise.draw(table.size, draws).reshape(table.shape)
+            if turn == self.rounds:
+                return self.made_of(candidates, noisy, cell_noise.variance)
+            candidates = self.evolved(candidates, noisy, turn)
+            turn += 1
+
+    def counts(
+        self, votes: tuple[NDArray[np.float64], NDArray[np.int64]], candidates: Sequence[str]
+    ) -> NDArray[np.int64]:
+        """Return the private counts [candidates, L] of votes, which are unit vectors [n, d] and label numbers [n]."""
+        vectors, labels = votes
+        table = np.zeros((len(candidates), max(1, len(self.labels))), np.int64)
+        np.add.at(table, (nearest(vectors, self.vectors_of(candidates)), labels), 1)
+        return table
+
+    def evolved(self, candidates: Sequence[str], table: NDArray[np.int64], turn: int) -> list[str]:
+        """Return the next candidates: the winners of each label by a noisy table [candidates, L], then variations."""
+        winners = max(1, len(candidates) // (1 + _VARIATIONS) // table.shape[1])
+        order = np.argsort(-table, axis=0, kind="stable")[:winners]
+        best = [candidates[place] for place in dict.fromkeys(order.ravel().tolist())]
+        noise = Noise.named(len(best) * _VARIATIONS, "private evolution", self.seed, turn)
+        return list(dict.fromkeys([*best, *self.variations(best * _VARIATIONS, noise)]))
+
+    def variations(self, texts: Sequence[str], noise: Noise) -> list[str]:
+        """Return each text with about half of its words replaced, text i with stream i."""
+        rewritten = self._writer.rewrite(texts, _SHARPNESS, noise)
+        coins = Noise.named(len(texts), "private evolution, words", *(noise.key or ()))
+        varied = []
+        for place, (old, new) in enumerate(zip(texts, rewritten.texts, strict=True)):
+            before, after = words(old), new.split(" ")
+            goes = coins.generator(place).random(len(before)) < _REPLACED
+            chosen = [b if out else a for a, b, out in zip(before, after, goes, strict=False)]
+            varied.append(write(chosen) or old)
+        return varied
+
+    def made_of(self, candidates: Sequence[str], table: NDArray[np.int64], variance: float) -> Release:
+        """Return what the last noisy table says of the public texts and the last candidates."""
+        written = [text for text in candidates if text not in self.places]
+        texts = [*self.public.texts, *written]
+        place = {text: number for number, text in enumerate(texts)}
+        vectors = np.concatenate([self.public.vectors, self.vectors_of(written)]) if written else self.public.vectors
+        places = np.array([place[text] for text in candidates])
+        return self.processed(VotesForTexts(table.astype(np.float64), places, vectors, variance), texts)
