@@ -324,13 +324,13 @@ def test_the_record_of_auxiliaries_knows_their_relations(project: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "changes", "complaint"),
     [
-        ("auxiliaries", {"attributes": ["mood"]}, "'mood' is named twice"),
+        ("auxiliaries", {"attributes": ["mood"]}, "'mood' is listed twice"),
         ("auxiliaries", {"attributes": ["age"]}, "unknown label in auxiliaries.songs 'age'"),
         ("auxiliaries", {"dataset": "queries"}, "unknown data set in auxiliaries.songs"),
         ("auxiliaries", {"vectors": "owns"}, "did you mean 'own'"),
         ("auxiliaries", {"kinds": []}, "at least 1 item"),
         ("auxiliaries", {"share": 1}, "less than 1"),
-        ("auxiliaries", {"tasks": [], "attributes": ["speaker", "mood"]}, "made for attributes that songs does not"),
+        ("auxiliaries", {"tasks": [], "attributes": ["speaker", "mood"]}, "are for attributes that songs does not"),
         ("auxiliaries", {"relations": "../theirs.csv"}, "auxiliaries.songs.relations must lie in the project"),
         ("datasets", {"resplit": {"validation": 0.6, "test": 0.4}}, "must be below 1, got 1"),
         ("anonymity", {"resource": "data/auxiliaries/song"}, "did you mean 'songs'"),

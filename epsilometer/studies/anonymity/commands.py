@@ -159,7 +159,7 @@ def _say_outcomes(table: pl.DataFrame, meanings: Mapping[str, str]) -> None:
 
 
 def _say_unread(counts: Unread) -> None:
-    """Print the counts of truncated texts and of out-of-vocabulary words, both of which stay unchanged.
+    """Print the numbers of truncated texts and of out-of-vocabulary words, which the mechanism cannot change.
 
     It is a warning if more than half of the words are out of vocabulary.
     """

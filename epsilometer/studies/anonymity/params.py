@@ -117,7 +117,7 @@ class TextCounts(Section):
 
 
 class Training(FineTuning):
-    """Settings of training with several seeds, each of which gives a classifier."""
+    """Settings of training with several seeds. Each seed gives one classifier."""
 
     seeds: PositiveInt = Field(5, description="How many classifiers are trained, each with its own seed.")
 

@@ -54,7 +54,7 @@ def metrics(grammar: str | None) -> dict[str, Metric]:
 def quality(test: Released, alpha: float, metrics: Mapping[str, Metric] = METRICS) -> Iterator[dict[str, Any]]:
     """Yield a row per metric, with the columns of `tables.QUALITY` from `metric` on.
 
-    test: all test texts, of which only those with a changed rewrite count.
+    test: all test texts; only texts with a changed rewrite count.
     alpha: the error probability of each interval, which accounts for the choice of texts in whole groups.
     """
     changed = test.take(np.flatnonzero(~test.unchanged))

@@ -83,7 +83,7 @@ def _candidates(params: TrainingParams) -> Iterator[Row]:
 
 
 def _reconstruction(params: TrainingParams) -> Iterator[Row]:
-    """Yield the curves of reconstruction attacks: means over texts, each of which is attacked at every level."""
+    """Yield the curves of reconstruction attacks: means over texts that are attacked at every level."""
     for name, entry in params.searching.items():
         sent = params.sent[entry.sent]
         table = tables.read(reconstruction_path(name, "texts"), RECONSTRUCTED).filter(pl.col("attack") != BLIND)

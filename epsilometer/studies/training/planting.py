@@ -59,7 +59,7 @@ class CanaryRequest:
     text, label: the columns of texts and labels.
     count:       the number of canaries.
     kind:        one of KINDS.
-    replaced:    whether each canary has two versions, of which the training set contains one.
+    replaced:    whether each canary has two versions; the training set then contains one of them.
     """
 
     text: str

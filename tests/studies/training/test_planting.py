@@ -73,7 +73,7 @@ def test_random_texts_are_words_of_the_texts() -> None:
     [
         ({"count": 1}, "count must be >= 2, got 1"),
         ({"count": 601}, "601 canaries exceed the 600 texts"),
-        ({"kind": "gradient"}, "kind must be mislabelled or random, got 'gradient'.*spoil a model"),
+        ({"kind": "gradient"}, "kind must be mislabelled or random, got 'gradient'.*ruin a model"),
         ({"label": "one"}, "at least 2 classes to mislabel canaries, got 1"),
         ({"label": "gaps"}, "the column 'gaps' has no value in rows 301, 302, 303 and 297 more of 600"),
         ({"label": "blanks"}, "the column 'blanks' has no value in rows 301, 302, 303 and 297 more of 600"),

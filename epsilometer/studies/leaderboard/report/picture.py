@@ -26,7 +26,7 @@ Points = list[dict[str, Any]]
 def figure(board: Board) -> Figure:
     """Return the charts of a data set, with a point per mechanism and loss, at the second budget.
 
-    They show sets of texts of equal length, or of any length if there are no such sets.
+    They show sets of texts of equal length if the data set has such sets, otherwise of any length.
     """
     lengths = EQUAL if EQUAL in board.frontiers["lengths"] else ANY
     points = _points(board, lengths)

@@ -62,7 +62,7 @@ class Judging:
     """Settings for judging guesses. Raises UserError for a delta or alpha outside its range.
 
     delta:   the delta of the bounds to prove.
-    alpha:   the two-sided error probability of each bound, of which a lower bound uses half.
+    alpha:   the two-sided error probability; a lower bound uses half of it.
     guesses: the number of guesses if it is fixed beforehand; None tries several.
     tests:   the number of tests of claims, among which alpha is divided.
     """
