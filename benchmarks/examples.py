@@ -123,7 +123,7 @@ def main(arguments: Sequence[str]) -> None:
         ),
         *table(
             "PrivRewrite (table 2)",
-            f"The first {WORDS} words of each text, at epsilon {BUDGETS[-1]}.",
+            f"At epsilon {BUDGETS[-1]}, the first {WORDS} words of each text.",
             "| text | first words |",
             rows,
         ),

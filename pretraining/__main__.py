@@ -2,8 +2,8 @@
 
 Training continues from data/pretraining/<name>.safetensors, which is written every few minutes, so that it may be
 killed at any time. Without this file it continues from the weights in data/embedded/models/<name>; without these it
-starts anew. The result is written to data/embedded/models/<name>. Training runs on a GPU if there is one, otherwise on
-one core at low priority.
+starts from scratch. The result is written to data/embedded/models/<name>. Training runs on a GPU if there is one,
+otherwise on one core at low priority.
 
 usage: python -m pretraining --corpus FILE --pairs FILE [--only NAME] [--minutes M]
 """

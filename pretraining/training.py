@@ -46,7 +46,7 @@ class Progress:
 
 
 class Recipe(Protocol):
-    """How one model is trained and evaluated."""
+    """The training and evaluation of one model."""
 
     module: Module
     rate: float  # the highest learning rate

@@ -97,7 +97,7 @@ def test_the_prompts_are_those_of_the_mechanism(tmp_path: Path, capsys: pytest.C
     for arguments, message in (
         ([str(folder), "--mechanism", "identity", "--replace"], "identity does not clip logits"),
         (["./nowhere"], "nowhere"),
-        ([str(folder), "--out", "x.json", "--replace"], "--out is for models of the hub"),
+        ([str(folder), "--out", "x.json", "--replace"], "--out is only for hub models"),
     ):
         assert measured_by_command(*arguments) == 2
         assert message in capsys.readouterr().err

@@ -91,16 +91,16 @@ def test_too_small_a_disk_is_said_before_the_download(tmp_path: Path, monkeypatc
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=7999))
     monkeypatch.setattr(packages, "file", lambda _: pytest.fail("downloaded"))
-    with pytest.raises(UserError, match="takes 8 kB as safetensors in float32, and 8 kB are free"):
+    with pytest.raises(UserError, match="takes 8 kB as safetensors in float32, but only 8 kB are free"):
         packaged.folder(of)
 
 
 @needs_gguf
 def test_what_the_loader_does_not_know_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for content, message in (
-        (b"no gguf", "is no readable GGUF"),
-        (gguf_file(tmp_path / "a", "rwkv7"), "holds a model of kind 'rwkv7', and the loader knows"),
-        (gguf_file(tmp_path / "b", "llama", "Q8_K"), "stored as Q8_K, which gguf does not expand"),
+        (b"no gguf", "is not readable GGUF"),
+        (gguf_file(tmp_path / "a", "rwkv7"), "has the architecture 'rwkv7'; the loader supports"),
+        (gguf_file(tmp_path / "b", "llama", "Q8_K"), "stored as Q8_K, which gguf cannot convert"),
     ):
         with pytest.raises(UserError, match=message):
             packaged.folder(model(tmp_path, monkeypatch, content))

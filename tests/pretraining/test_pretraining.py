@@ -160,8 +160,8 @@ def test_held_out_pieces_count_as_likeliest_or_among_five(corpus: Path, monkeypa
         (["--only", "gpt5"], "--only must be one of minilm-seq2seq, judge, .*got 'gpt5'"),
         (["--minutes", "0"], "--minutes must be > 0, got 0"),
         (["--minutes", "-1"], "--minutes must be > 0, got -1"),
-        (["--corpus", "absent.txt"], r"absent.txt is no file; expected a UTF-8 text file, one text a line"),
-        (["--pairs", "absent.tsv"], r"absent.tsv is no file; expected .* separated by a tab"),
+        (["--corpus", "absent.txt"], r"absent.txt is not a file; expected a UTF-8 text file with one text on"),
+        (["--pairs", "absent.tsv"], r"absent.tsv is not a file; expected .* separated by a tab"),
     ],
 )
 def test_what_the_task_refuses(

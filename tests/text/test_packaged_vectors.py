@@ -70,7 +70,7 @@ def test_the_first_words_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         (
             {"small_talk/w.parquet": table(index=WORDS[:3])},
             {},
-            r"has 3 words, and the array of vectors the shape \(4, 2\)",
+            r"has 3 words, but the array of vectors has the shape \(4, 2\)",
         ),
         ({"small_talk/w.parquet": b"PAR1"}, {}, "are not an array"),
         ({"small_talk/v.npy": array(np.array([{}], object), allow_pickle=True)}, {}, "are not an array"),

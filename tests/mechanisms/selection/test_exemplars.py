@@ -181,7 +181,7 @@ def test_too_few_public_texts_to_choose_a_number() -> None:
         ({"law": "subset_selection"}, "must be set together"),
         ({"size": 2}, "must be set together"),
         ({"law": "subset_selection", "size": 8, "m": 8}, "size must be below m"),
-        ({"law": "exponential", "levels": 2}, "leave out law"),
+        ({"law": "exponential", "levels": 2}, "omit law"),
         ({"levels": 3}, "levels"),
         ({"m": "many"}, "m"),
         ({"m": 0}, "m"),

@@ -510,7 +510,7 @@ def test_what_it_costs_is_said_before_anything_is_sent_and_bounded(server: Serve
     endpoint(max_requests=3).rewrite(texts, 1.0, noise)
     with pytest.raises(Dry, match=r"nothing was sent: 1 requests \(3 of 4 answers are cached"):
         endpoint(k=4, dry=True).rewrite(texts, 1.0, noise)
-    with pytest.raises(ValueError, match="apply to an endpoint alone; leave them out"):
+    with pytest.raises(ValueError, match="apply only to an endpoint; omit them"):
         PrivRewrite(resource="none", dry=True)
 
 
