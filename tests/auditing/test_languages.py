@@ -156,9 +156,9 @@ def test_identifiers_are_found_by_the_words_of_their_script() -> None:
 
 def test_planted_identifiers_are_english_and_it_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     surviving_identifiers(TEXTS["German"], lambda text, rng: text, kinds=["name"], trials=5)
-    assert "English sentences" in capsys.readouterr().err
+    assert "planted sentences are English" in capsys.readouterr().err
     surviving_identifiers(TEXTS["English"], lambda text, rng: text, kinds=["name"], trials=5)
-    assert "English sentences" not in capsys.readouterr().err
+    assert "planted sentences are English" not in capsys.readouterr().err
     record = pl.DataFrame({"text": TEXTS["German"], "identifiers": [["Zug"]] + [[]] * 19})
     assert surviving_identifiers(record, lambda text, rng: text, trials=5)["survived"].item() == 1
-    assert "English sentences" not in capsys.readouterr().err
+    assert "planted sentences are English" not in capsys.readouterr().err

@@ -705,7 +705,7 @@ def test_two_attributes_that_are_published_as_their_exclusive_or_fail_jointly(pr
         (("--attribute", "age", "--limit", "attribute=1"), "age"),
         (("--facts", "claims", "--limit", "linking=0"), "the limit of linking, in nats, must be > 0"),
         (("--facts", "claims", "--limit", "linking=.01"), "a limit of 0.01 nats on linking takes"),
-        (("--facts", "claims", "--limit", "linking=1", "--among", "500"), "at most the number of people with facts, 240"),
+        (("--facts", "claims", "--limit", "linking=1", "--among", "500"), "the number of people with facts, 240"),
     ],
 )
 def test_bad_limits_on_people(project, capsys, words: tuple[str, ...], said: str) -> None:

@@ -135,8 +135,8 @@ def test_an_epsilon_at_which_noise_drowns_every_vote_is_refused_with_the_number_
         check(mechanism, corpus(), 0.1)
 
 
-def test_a_yardstick_is_not_published() -> None:
-    with pytest.raises(UserError, match="yardstick"):
+def test_a_control_is_not_published() -> None:
+    with pytest.raises(UserError, match="is a control"):
         check(LocalVotes(resource=PUBLIC, labels=NAMES, m=4), corpus(), 1.0)
 
 

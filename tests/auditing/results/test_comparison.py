@@ -87,7 +87,8 @@ def test_an_attack_on_one_side_alone_compares_nothing() -> None:
         assert alone.keys() == rows["lexical"].keys()
         assert (alone["attack"], alone["attacks"], alone["p Holm"]) == ("likelihood", None, None)
         assert alone["finding"] == (
-            f"likelihood attacked only tem and shows a loss of at least {loss:.2f} nats; its result for mvc is not known"
+            f"likelihood attacked only tem and shows a loss of at least {loss:.2f} nats; "
+            "its result for mvc is not known"
         )
 
 
