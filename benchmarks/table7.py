@@ -57,8 +57,8 @@ _SIGMAS = (
     "column is the sigma at which the paper's accountant gives its epsilon. Two misprints are replaced."
 )
 _FITS = (
-    "Sigmas, of 7 in a training, that the paper's accountant reproduces within 2 % (6 % below .03, where they are truncated): with the "
-    "epochs of table 5, and with the only whole number of epochs at which all 7 fit."
+    "Sigmas, of 7 in a training, that the paper's accountant reproduces within 2 % (6 % below .03, where they are "
+    "truncated): with the epochs of table 5, and with the only whole number of epochs at which all 7 fit."
 )
 
 

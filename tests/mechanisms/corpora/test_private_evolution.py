@@ -111,10 +111,10 @@ def test_candidates_follow_from_noisy_tables_and_public_data_alone() -> None:
 
 def test_about_half_of_the_words_are_replaced() -> None:
     texts = [" ".join(f"word{i}" for i in range(200))] * 2
-    one, two = evolution().variations(texts, Noise.named(2, "x"))
-    replaced = [word.startswith("w0") for word in one.split()]
+    first, second = evolution().variations(texts, Noise.named(2, "x"))
+    replaced = [word.startswith("w0") for word in first.split()]
     assert 0.3 < np.mean(replaced) < 0.7  # false alarm below 1e-8 (binomial, 200 words)
-    assert one != two
+    assert first != second
 
 
 def test_a_release_has_texts_that_were_written_and_figures_for_the_curator() -> None:
