@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,6 +25,9 @@ from epsilometer.core.errors import UserError, printable
 from epsilometer.core.guarantees import stored
 from epsilometer.runtime.progress import note
 from epsilometer.runtime.withholding import withheld
+
+if TYPE_CHECKING:
+    from epsilometer.auditing.one_claim import Checked
 
 
 def claims(
@@ -58,8 +62,24 @@ def claims(
     budgets: dict[str, list[str]] = {}
     for finding in checked.findings:
         budgets.setdefault(finding.verdict, []).append(f"{finding.epsilon:g}")
+    result = _result(mechanism, checked, epsilon, budgets)
+    if as_json:
+        show(result, as_json)
+    else:
+        named = result if result["epsilon"] is not None else {**result, "epsilon": "-"}
+        tell(printable("\n".join(f"{key:<10} {shown(value)}" for key, value in named.items() if value is not None)))
+    if VIOLATED in {finding.verdict for finding in (*checked.findings, *checked.added)}:
+        raise typer.Exit(1)
+    if NOT_REFUTED not in budgets:
+        raise typer.Exit(3)
+
+
+def _result(
+    mechanism: str, checked: Checked, epsilon: float | None, budgets: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """Return what is printed of a check. budgets: the epsilons of each verdict."""
     worst, (largest, how) = checked.worst, checked.largest or (None, None)
-    result = {
+    return {
         "mechanism": mechanism,
         "epsilon": stored(worst.epsilon),
         "claim": checked.claim,
@@ -81,15 +101,6 @@ def claims(
         "largest": largest,
         "largest by": how,
     }
-    if as_json:
-        show(result, as_json)
-    else:
-        named = result if result["epsilon"] is not None else {**result, "epsilon": "-"}
-        tell(printable("\n".join(f"{key:<10} {shown(value)}" for key, value in named.items() if value is not None)))
-    if VIOLATED in {finding.verdict for finding in (*checked.findings, *checked.added)}:
-        raise typer.Exit(1)
-    if NOT_REFUTED not in budgets:
-        raise typer.Exit(3)
 
 
 def plan(

@@ -185,20 +185,16 @@ def gate(
     linking.author=COLUMN` these, too. It prints a limit for each and writes a workflow; the exit code is 3 if it can
     propose none.
     """
-    from epsilometer.auditing.limits.accepted import read
     from epsilometer.doors.gate import exit_code
     from epsilometer.doors.gate import gate as judge
     from epsilometer.report import gate as formats
 
     if suggest is not None:
-        beside = {"--limit": limits.limit, "--baseline": baseline, "--accept": accept, "--cell": cell}
-        if idle := [name for name, value in {**beside, "--report": report, "--out": out.out}.items() if value]:
-            raise UserError(f"--suggest proposes limits and does not judge; leave out {', '.join(idle)}", "EPS-U094")
-        _suggest(texts, epsilon, limits, suggest)
+        judged = {"--limit": limits.limit, "--baseline": baseline, "--accept": accept, "--cell": cell}
+        _suggest(texts, epsilon, limits, suggest, judged=judged | {"--report": report, "--out": out.out})
         return
     if accept:
-        judging = replace(spending, budget=GateRules.budget, max_missing=GateRules.max_missing)
-        _check_accepting(judging, limits)
+        _check_accepting(spending, limits)
         _accept(texts, epsilon, spending, baseline=None if cell else baseline)
         return
     files = _files(dict(cast("list[tuple[str, Path]]", report)), texts.mechanism or "params.yaml")
@@ -208,12 +204,7 @@ def gate(
         rules = spending.rules(limits, baseline)  # refused before any model loads
         with withheld():
             if cell is None:
-                accepted = None if baseline is None else read(baseline)
-                if accepted is not None:
-                    accepted.check_installed(str(baseline))
-                table = texts.reading.table(str(texts.file), columns([question for question, _ in rules.limits]))
-                of = texts.subject(epsilon, table, accepted)
-                estimates = None if accepted is None else accepted.estimates(of, str(baseline))
+                of, estimates = _of_file(texts, epsilon, rules, baseline)
             else:
                 of = _of_cell(cell, epsilon)
                 estimates = _accepted_cell(of, baseline, cell)
@@ -225,11 +216,18 @@ def gate(
     raise typer.Exit(exit_code(verdict))
 
 
-def _suggest(texts: Texts, epsilon: float | None, limits: LimitOptions, path: Path) -> None:
-    """Print proposed limits, and write the workflow with them. Raises UserError before any work for bad options."""
+def _suggest(
+    texts: Texts, epsilon: float | None, limits: LimitOptions, path: Path, *, judged: Mapping[str, object]
+) -> None:
+    """Print proposed limits, and write the workflow with them. Raises UserError before any work for bad options.
+
+    judged: the options that only a judgement reads, by name.
+    """
     from epsilometer.core.atomic import write_text
     from epsilometer.doors.suggest import suggest, workflow
 
+    if idle := [name for name, value in judged.items() if value]:
+        raise UserError(f"--suggest proposes limits and does not judge; leave out {', '.join(idle)}", "EPS-U094")
     if path.suffix not in (".yml", ".yaml"):
         raise UserError(f"--suggest writes a workflow, a .yml file, got {path.name}", "EPS-U095")
     texts.check(None)
@@ -287,6 +285,20 @@ def _accept(texts: Texts, epsilon: float | None, spending: GateRules, *, baselin
         of = texts.subject(epsilon, texts.reading.table(str(texts.file)))
         write(measure(of, spending.budget, spending.max_missing), baseline)
     note(f"accepted as {baseline}; judge later runs by the same command without --accept")
+
+
+def _of_file(
+    texts: Texts, epsilon: float | None, rules: Rules, baseline: Path | None
+) -> tuple[Subject, dict[str, Estimate] | None]:
+    """Return the subject of a gate on a file, and the accepted estimates of a baseline, if there is one."""
+    from epsilometer.auditing.limits.accepted import read
+
+    accepted = None if baseline is None else read(baseline)
+    if accepted is not None:
+        accepted.check_installed(str(baseline))
+    table = texts.reading.table(str(texts.file), columns([question for question, _ in rules.limits]))
+    of = texts.subject(epsilon, table, accepted)
+    return of, None if accepted is None else accepted.estimates(of, str(baseline))
 
 
 def _of_cell(cell: str, epsilon: float | None) -> Subject:

@@ -117,7 +117,7 @@ def calibrated_to(
         note(f"{number} of {len(every)} mechanisms calibrated: {of.name} {end}")
         if row["status"] == FOUND:
             subjects.append(of.at(row["epsilon"]))
-    return AtLoss(target, len(pool.texts), search, used, rows, subjects)
+    return AtLoss(target=target, texts=len(pool.texts), search=search, design=used, calibrated=rows, subjects=subjects)
 
 
 def compared_at(at: AtLoss, question: Question, trials: int | None = None) -> Side:
@@ -150,7 +150,7 @@ def article(
     if trials is not None:
         check_trials(trials)
     at = calibrated_to(texts, mechanisms, target, search, questions=(WhichText(), similarity))
-    losses, kept = (compared_at(at, question, trials) for question in (WhichText(), similarity))
+    losses, alike = (compared_at(at, question, trials) for question in (WhichText(), similarity))
     return Article(
         target=target,
         source=name,
@@ -160,6 +160,6 @@ def article(
         calibrated=at.calibrated,
         losses=losses.figures,
         leaks=losses.compared,
-        similarities=kept.figures,
-        keeps=kept.compared,
+        similarities=alike.figures,
+        keeps=alike.compared,
     )

@@ -29,7 +29,7 @@ class Measured:
     """A mechanism of a paper.
 
     name: as in the paper. calibrated: the row of `calibrate`. loss: the row of the strongest attack, whose bounds allow
-    for the choice. attacks: the rows of the attacks. kept: the row of the similarity. The last three are empty where no
+    for the choice. attacks: the rows of the attacks. alike: the row of the similarity. The last three are empty if no
     epsilon has the loss.
     """
 
@@ -37,7 +37,7 @@ class Measured:
     calibrated: Row
     loss: Row
     attacks: Sequence[Row]
-    kept: Row
+    alike: Row
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,9 @@ class Article:
         for row in self.calibrated:
             rows = [each for each in self.losses if each["mechanism"] == row["mechanism"]]
             attacks = [each for each in rows if not each["figure"].startswith(_STRONGEST)]
-            kept = next((each for each in self.similarities if each["mechanism"] == row["mechanism"]), {})
-            every.append(Measured(self._name[row["mechanism"]], row, rows[-1] if rows else {}, attacks, kept))
+            alike = next((each for each in self.similarities if each["mechanism"] == row["mechanism"]), {})
+            name, loss = self._name[row["mechanism"]], rows[-1] if rows else {}
+            every.append(Measured(name, row, loss, attacks=attacks, alike=alike))
         return every
 
     @cached_property
@@ -126,7 +127,7 @@ class Article:
         for each in self.mechanisms:
             row = each.calibrated
             if row["status"] == _FOUND:
-                figures = [_cell(each.loss), _last(each.loss["figure"]), _cell(each.kept)]
+                figures = [_cell(each.loss), _last(each.loss["figure"]), _cell(each.alike)]
                 lines.append([each.name, cell(row["epsilon"], row["low"], row["high"]), *figures])
             else:
                 lines.append([each.name, "–", f"not calibrated ({row['status']})", "–", "–"])
@@ -151,7 +152,7 @@ class Article:
         return said
 
     def _of_mechanism(self, each: Measured) -> list[str]:
-        row, loss, kept = each.calibrated, each.loss, each.kept
+        row, loss, alike = each.calibrated, each.loss, each.alike
         if row["status"] != _FOUND:
             return [f"No epsilon was found at which {each.name} has {self._loss} ({row['status']})."]
         by = f"the attack {_last(loss['figure'])}"
@@ -162,8 +163,8 @@ class Article:
             f"{row['high']:.3g} at a confidence of {self._share} ({row['trials']:,} rewrites).",
             f"In {loss['trials']:,} fresh trials {by} shows a loss of {_cell(loss)} nats for {each.name} "
             f"({self._share} interval, whose upper end holds for these attacks).",
-            f"The mean {self._metric} of text and rewrite is {_cell(kept)} for {each.name} ({self._share} interval, "
-            f"{kept['trials']:,} rewrites).",
+            f"The mean {self._metric} of text and rewrite is {_cell(alike)} for {each.name} ({self._share} interval, "
+            f"{alike['trials']:,} rewrites).",
         ]
 
     def _leaks(self, row: Row) -> str:
@@ -200,9 +201,9 @@ class Article:
         every = [each for each in self.mechanisms if each.loss]
         ends = [row["high"] for each in every for row in (*each.attacks, each.loss)]
         top = 1.05 * max([self.target, *filter(math.isfinite, ends)])
-        strongest = [_drawn(each.name, each.loss, top) for each in every]
-        attacks = [_drawn(each.name, row, top) for each in every for row in each.attacks]
-        kept = [_drawn(each.name, each.kept, 1.0) for each in every]
+        strongest = [_shown(each.name, each.loss, top) for each in every]
+        attacks = [_shown(each.name, row, top) for each in every for row in each.attacks]
+        alike = [_shown(each.name, each.alike, 1.0) for each in every]
         names = [each.name for each in every]
         shade = alt.value(MUTED)
         ticks = alt.Chart(alt.Data(values=attacks)).mark_tick(thickness=1.5, height=9, opacity=0.8)
@@ -213,8 +214,8 @@ class Article:
             ticks.encode(x="point:Q", y=_place(names), color=shade),
             *_intervals(strongest, names, title, (0, top)),
         ]
-        low, high = min([0.0, *(row["low"] for row in kept)]), max(row["high"] for row in kept)
-        similar = _intervals(kept, names, f"mean {self._metric} of text and rewrite", (low, min(1.0, 1.15 * high)))
+        low, high = min([0.0, *(row["low"] for row in alike)]), max(row["high"] for row in alike)
+        similar = _intervals(alike, names, f"mean {self._metric} of text and rewrite", (low, min(1.0, 1.15 * high)))
         size = {"width": _WIDTH, "height": _ROW * len(names)}
         panels = [alt.layer(*layers).properties(**size) for layers in (losses, similar)]
         specification: Specification = alt.hconcat(*panels, spacing=28).to_dict()
@@ -244,7 +245,7 @@ def _place(names: Sequence[str]) -> alt.Y:
     return alt.Y("mechanism:N", sort=list(names), title=None, axis=axis)
 
 
-def _drawn(name: str, row: Row, top: float) -> Row:
+def _shown(name: str, row: Row, top: float) -> Row:
     """Return the ends and the point of a row, at most at the end of the axis."""
     return {"mechanism": name} | {key: min(row[key], top) for key in ("point", "low", "high")}
 

@@ -125,7 +125,7 @@ def test_signs_of_latex_are_escaped() -> None:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Article, Path]:
     at = calibrated_to(TEXTS, [coin, faint, least], 1.0, replace(SEARCH, budget=4000), design=DESIGN)
-    losses, kept = compared_at(at, WhichText(), 300), compared_at(at, Similarity(), 100)
+    losses, alike = compared_at(at, WhichText(), 300), compared_at(at, Similarity(), 100)
     shown = Article(
         target=1.0,
         source="a_b.csv",
@@ -135,8 +135,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Article, Path]:
         calibrated=at.calibrated,
         losses=losses.figures,
         leaks=losses.compared,
-        similarities=kept.figures,
-        keeps=kept.compared,
+        similarities=alike.figures,
+        keeps=alike.compared,
     )
     folder = tmp_path_factory.mktemp("paper")
     shown.write(folder)

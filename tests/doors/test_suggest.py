@@ -84,9 +84,9 @@ def test_attributes_and_linking_of_the_columns_that_are_named(folder: Path, caps
     assert all(float(limits[name]) in LOSSES for name in ("attribute", "linking"))
     assert float(limits["identifiers"]) in SHARES
     assert "attribute.attribute=gender" in inputs_of("a/b.yml")["with"].splitlines()
-    told = ["gate", "people.jsonl", "--mechanism", "masker.py", "--with", "attribute.attribute=gender"]
+    words = ["gate", "people.jsonl", "--mechanism", "masker.py", "--with", "attribute.attribute=gender"]
     quick = ["--with", "attribute.kinds=[linear]", "--with", "identifiers.kinds=[name]"]
-    code, out, _ = call(capsys, *told, *quick, "--suggest", "c.yml")
+    code, out, _ = call(capsys, *words, *quick, "--suggest", "c.yml")
     assert "attribute: no limit; attackers show" in out
 
 

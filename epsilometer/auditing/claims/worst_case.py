@@ -79,7 +79,7 @@ _ALIKE = -1e300  # excess of two inputs with equal laws: the witness only if all
 class Extent:
     """The number of inputs that a check compares.
 
-    inputs: the most whose pairs are all enumerated by laws; sampled: the size of the sample beyond that; drawn: the
+    inputs: the most whose pairs are all enumerated by laws; sampled: the size of the sample beyond that; random: the
     number of inputs that are drawn from without laws. entries: about the most losses of two inputs and an output to
     compute. bounded: True to compute a mechanism's own bound (`HasBound`), which compares all of its inputs: minutes
     for a large vocabulary.
@@ -87,7 +87,7 @@ class Extent:
 
     inputs: int = EXACT
     sampled: int = SAMPLED
-    drawn: int = DRAWN
+    random: int = DRAWN
     entries: float = ENTRIES
     bounded: bool = True
 
@@ -113,7 +113,7 @@ def check_claim(
     if claim.curve is not None:
         return _of_curve(mechanism, epsilon, claim.curve, texts, seed=seed, most=extent.sampled)
     if not isinstance(mechanism, HasLaws) or is_sampled(mechanism, epsilon):
-        return _sampled(mechanism, epsilon, texts, alpha, seed=seed, drawn=extent.drawn)
+        return _sampled(mechanism, epsilon, texts, alpha, seed=seed, random=extent.random)
     finding = _by_law(mechanism, epsilon, texts, extent, seed=seed)
     if finding.verdict == NOT_REFUTED:
         finding = against_longer(mechanism, finding)
@@ -214,11 +214,11 @@ def _sample(mechanism: Mechanism, epsilon: float, texts: Sequence[str], some: in
 
 
 def _sampled(
-    mechanism: Mechanism, epsilon: float, texts: Sequence[str], alpha: float, *, seed: int, drawn: int
+    mechanism: Mechanism, epsilon: float, texts: Sequence[str], alpha: float, *, seed: int, random: int
 ) -> Finding:
     claim = mechanism.guarantee(epsilon)
     assert claim is not None
-    finding = monte_carlo(mechanism, epsilon, texts, drawn, alpha=alpha, seed=seed)
+    finding = monte_carlo(mechanism, epsilon, texts, random, alpha=alpha, seed=seed)
     if finding.verdict == NOT_REFUTED and claim.granularity in WHOLE:
         finding = replace(finding, reason="; ".join(filter(None, (finding.reason, _NOT_LONGER))))
     p = noise_p_value(mechanism, epsilon, texts, seed)
