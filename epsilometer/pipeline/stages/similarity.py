@@ -1,7 +1,6 @@
 """Stage similarity: the similarity of rewrites to their texts, and the identifiers that survive in rewrites.
 
-Similarity is of the first trials of every cell and epsilon (all, if trials are of sets), identifiers are of all trials.
-If a mechanism releases only certain public texts, the identifiers of the data set in any of these are counted, too.
+Similarity covers a cell's first trials (all, if trials are of sets). Identifiers cover all trials and public releases.
 """
 
 from __future__ import annotations

@@ -95,8 +95,7 @@ def _panel(
 ) -> Specification:
     """Return a panel in plain Vega-Lite, because altair takes 4 s to build and check 60 panels.
 
-    most: largest number of budgets of a mechanism; first: True for the first panel of a row; last: True in the last
-    row.
+    most: largest number of budgets of a mechanism; first: True for a row's first panel; last: True in the last row.
     """
     large = ends[1] > _LARGE
     quiet = {"ticks": False, "domain": False, "labelFontSize": 9}
@@ -120,7 +119,7 @@ def _panel(
     ]
     place = {"field": "place", "type": "quantitative"}
     middle = {"field": "median", "type": "quantitative"}
-    budgets = {  # as text marks, because an axis leaves out labels that are close together
+    budgets = {  # text, because an axis leaves out labels that are close together
         "data": {"name": f"marks {key}"},
         "mark": {"type": "text", "baseline": "top", "dy": 5, "fontSize": 8.5, "color": MUTED},
         "encoding": {"x": place, "y": {"value": _HEIGHT}, "text": {"field": "label"}},
