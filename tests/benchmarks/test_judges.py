@@ -25,7 +25,7 @@ def test_a_judge_that_beats_every_other_attack_has_the_p_value_of_the_nearest() 
 
 
 def test_the_page_has_a_row_for_each_mechanism_and_budget_in_both_tables() -> None:
-    run = parsed("\n".join(page([_row(paraphrase=99), _row(shadow=99)], 100)))
-    beside, each = run.tables
+    run = parsed("\n".join(page([_row(paraphrase=99), _row(shadow=99)], [_row()])))
+    beside, _, each = run.tables
     assert [row[3:6] for row in beside.rows] == [["99", "judge", "50"], ["50", "shadow", "99"]]
     assert each.rows[1] == ["tem", "2", "50", "50", "50", "50", "99"]
