@@ -88,8 +88,8 @@ _SHOWN = (
     *("epsilon", "pairs", "x", "other", "place", "other_place", "method", "attack", "trials", "successes"),
     *("loss", "ceiling", "worst_output", "claimed", "overall", "claim"),
 )
-_ALL = 2000  # largest number of pairs to compare under the law; of more, this many are drawn
-_MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law: at most half of the budget; below _FEWEST none
+_ALL = 2000  # largest number of pairs to compare under the law; if there are more, this many are drawn
+_MOST, _FEWEST = 1000, 50  # most and fewest rewrites to compare with the stated law
 
 
 @component

@@ -10,8 +10,8 @@ checked".
 The tests of an audit share its level alpha after Tarone (1990, "A modified Bonferroni method for discrete data",
 Biometrics 46). Let p* be the p-value of a test if every guess were right; it is known before any guess is made. Let K
 be the smallest k for which at most k tests have p* <= alpha / k. Only tests with p* <= alpha / K can reject, each with
-probability at most alpha / K, and there are at most K of them. So if all claims are true, any is called violated with
-probability at most alpha.
+probability at most alpha / K, and there are at most K of them. So if all claims are true, the probability that any of
+them is called violated is at most alpha.
 """
 
 from __future__ import annotations
