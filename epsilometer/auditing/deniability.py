@@ -91,7 +91,7 @@ def _exact(
         ):
             p = np.minimum(np.exp(log_p), 1)
             stays[part][written] = p[written, own[part][written]]
-            with np.errstate(divide="ignore"):  # ln(1 - p) of a certain output
+            with np.errstate(divide="ignore"):  # ln(1 - p) of an output with probability 1
                 support[part] = -np.expm1(draws * np.log1p(-p)).sum(axis=1)
     return statistics
 

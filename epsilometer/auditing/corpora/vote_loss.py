@@ -76,7 +76,7 @@ def pure_loss(votes: NDArray[np.integer], rate: float) -> float:
 def of_pairs(cells: NDArray[np.integer], rate: float) -> tuple[float, float]:
     """Return the guess loss at the mean success over all pairs of texts, and the share of pairs in the same cell.
 
-    One text of each pair voted. cells: [n], the cell of each text.
+    In each pair of texts, one of the two has voted. cells: [n], the cell of each text.
     """
     n = len(cells)
     if n < 2:

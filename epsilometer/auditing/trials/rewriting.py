@@ -19,7 +19,7 @@ from epsilometer.runtime.progress import PacedWork, span
 from epsilometer.runtime.scaling import HERE, Engine, run, slices
 
 BLOCK = 1 << 16  # largest number of trials in a block
-_ROUND = [digit * 10**power for power in range(5, 0, -1) for digit in (5, 2, 1)]  # numbers to suggest to the user
+_ROUND = [digit * 10**power for power in range(5, 0, -1) for digit in (5, 2, 1)]  # round numbers of trials to suggest to the user
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Job:
-    """A rewriting job: the text at index source[t] for each trial t, at each epsilon.
+    """A rewriting job: at each epsilon, trial t rewrites the text at index source[t].
 
-    noises: for each epsilon, a stream per trial. tally: counts the rewrites of `rewrite_blocks` and `rewrite_all`.
+    noises: for each epsilon, a stream per trial. tally: counts the rewrites made by `rewrite_blocks` and `rewrite_all`.
     """
 
     texts: Sequence[str]
@@ -79,9 +79,10 @@ def rewrite_blocks(
 ) -> Iterator[Block]:
     """Yield the rewrites of all trials, block by block.
 
-    Trials of one text are consecutive, so a mechanism does work that depends only on the text (a forward pass) only
-    once. A trial's rewrite depends neither on its block nor on the engine, and the joined blocks have the same trials
-    in the same order for any block size. build: makes the mechanism, in this process or once in each worker.
+    Trials of one text are consecutive, so a mechanism does the work that depends only on the text, such as a forward
+    pass, only once per text. A trial's rewrite depends neither on its block nor on the engine. The joined blocks have
+    the same trials in the same order for any block size. build: makes the mechanism, in this process or once in each
+    worker.
     """
     parts = slices(job.source, block, engine.workers)
     for done in run(partial(_rewriter, build, job), parts, engine, "rewrite"):
@@ -146,7 +147,7 @@ def _shorter(job: Job, shares: bool, seconds: float) -> str:
     trials, texts, aim = len(job.source), len(np.unique(job.source)), max(seconds / 10, min(60, seconds / 2))
     ways = []
     for fewer in (n for n in _ROUND if n < trials):
-        # If work is shared, this is an upper bound of the share, since some work is per trial.
+        # If work is shared, this is an upper bound of the share of time, since some work is per trial.
         share = _length(job, fewer) / _length(job, trials) if shares else fewer / trials
         if share * seconds <= 1.01 * aim:
             ways.append(f"{fewer} trials: about {span(share * seconds)}")
