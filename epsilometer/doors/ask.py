@@ -23,7 +23,7 @@ from epsilometer.auditing.trials.answers import Tally
 from epsilometer.core.guarantees import stored
 from epsilometer.runtime.progress import note
 
-_BELOW = 1e-6  # error at which an attack is called worse than blind guessing
+_BELOW = 1e-6  # error probability of calling an attack worse than blind guessing
 ANSWERS = {
     "epsilon": pl.Float64,
     "figure": pl.String,

@@ -227,7 +227,7 @@ class Attribute:
         return Scale("attribute", classes, joined=len(parts(self.attribute)))
 
     def _parts(self, of: Subject, count: int) -> tuple[Released, Released]:
-        """Return texts to learn from, and texts to test on: one per group, with equal classes; not yet rewritten."""
+        """Return texts to learn from, and texts to test on (one per group); none of them is rewritten yet."""
         table, seed = self._table(of).filter(pl.col(self.attribute).is_not_null()), of.design.seed
         groups = None if self.group is None else lone_apart(table[self.group].cast(pl.String).to_list(), "texts")
         labels = {self.attribute: table[self.attribute].cast(pl.String).to_list()}

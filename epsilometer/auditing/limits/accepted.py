@@ -50,7 +50,7 @@ class Accepted(BaseModel):
     candidates: int = Field(ge=2)
     temperature: float
     alpha: float = STANDARD.alpha
-    seed: int | None = None  # of the counted trials; a gate's trials differ from them for any seed
+    seed: int | None = None  # seed of the counted trials; a gate's trials differ from them for any seed
     attacks: Mapping[str, Count]
 
     def design(self, seed: int) -> Design:

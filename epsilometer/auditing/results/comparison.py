@@ -106,7 +106,11 @@ def _leaks_less(first: Mapping[str, Outcomes], second: Mapping[str, Outcomes]) -
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return adjusted p-values (Holm 1979): P(any true hypothesis has one at most alpha) <= alpha."""
+    """Return adjusted p-values (Holm 1979).
+
+    If all findings with an adjusted p-value of at most alpha are reported, the probability that any is wrong is at most
+    alpha.
+    """
     p, count = np.asarray(p_values, float), len(p_values)
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(count)

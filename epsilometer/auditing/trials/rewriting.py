@@ -19,7 +19,7 @@ from epsilometer.runtime.progress import PacedWork, span
 from epsilometer.runtime.scaling import HERE, Engine, run, slices
 
 BLOCK = 1 << 16  # largest number of trials in a block
-_ROUND = [digit * 10**power for power in range(5, 0, -1) for digit in (5, 2, 1)]  # round numbers of trials to suggest to the user
+_ROUND = [digit * 10**power for power in range(5, 0, -1) for digit in (5, 2, 1)]  # numbers to suggest to the user
 
 
 @dataclass(frozen=True)
