@@ -10,7 +10,7 @@ If a bet is wrong, the wealth is a non-negative supermartingale that starts at 1
 batch. The status of a limit (`evidence.status`) is
 
 - **beyond** as soon as one of a attacks has `above` at a / alpha. A mechanism that keeps all limits is called beyond,
-after any batch, with probability at most alpha (union bound over the attacks).
+  after any batch, with probability at most alpha (union bound over the attacks).
 - **not exceeded by these attacks** as soon as all attacks have `below` at 1 / beta. A mechanism that exceeds some limit
 passes, after any batch, with probability at most beta: already the bettor of that limit's attack reaches 1 / beta with
 at most that probability.

@@ -4,11 +4,11 @@ For laws P and Q on finitely many outputs, K(a) = ln sum P^a Q^(1 - a) is (a - 1
 It is convex, K(1) = 0 if every output of P is possible under Q, and K(a) <= (a - 1) L for the largest loss L.
 
 - **zCDP** claims K(a) <= rho a (a - 1) for every a > 1. For a >= L / rho this is always true. The smaller orders are
-divided into intervals. In an interval K lies below its chord, so the interval is settled if the chord never exceeds the
-claim by more than a 100,000th of the claim. Otherwise the interval is halved. A violation is a value of K above the
-claim at a midpoint.
+  divided into intervals. In an interval K lies below its chord, so the interval is settled if the chord never exceeds
+  the claim by more than a 100,000th of the claim. Otherwise the interval is halved. A violation is a value of K above
+  the claim at a midpoint.
 - **Renyi** claims K(a) <= (a - 1) epsilon at its order. Divergences do not decrease with the order, so a claim that is
-true at its order is also true at all smaller orders.
+  true at its order is also true at all smaller orders.
 - **GDP** claims P(S) <= Phi(Phi^-1(Q(S)) + mu) for every set S of outputs. Only sets of the outputs with the largest
   ratios P / Q need comparison: the curve through them is piecewise linear, and Phi(Phi^-1(x) + mu) is concave.
 """

@@ -7,7 +7,7 @@ has a probability p_i under the law of every draw i:
 - for one law (for example, of a word): the outputs in descending order of probability, divided into twentieths of the
   probability mass;
 - for all laws together: all outputs beyond such a border in the order of their law, and those in the last hundredth or
-thousandth of the mass; this detects a sampler that never draws rare outputs;
+  thousandth of the mass; this detects a sampler that never draws rare outputs;
 - for all laws together: each output with at least a fiftieth of the total expected count.
 
 The number of draws in an event is a sum of independent Bernoulli variables. At its mean + 1 and above, or its mean - 1

@@ -47,7 +47,7 @@ ALL_PAIRS, LOWER_BOUND = "all pairs", "lower bound"
 class Relative:
     """The largest pure loss between two texts, in nats.
 
-    pair: indices of the two texts, None without a pair; the witness is likelier under the first.
+    pair:    indices of the two texts, None without a pair; the witness is likelier under the first.
     witness: the output with this loss, its units as text; None if outputs have no names or the texts differ in length.
     method:  ALL_PAIRS or LOWER_BOUND.
     """

@@ -26,7 +26,7 @@ class Effort:
 
     width:     the rounding error to allow in a guess loss, in nats each way.
     all_pairs: True to compute the relative epsilon over all pairs of texts, if these can be compared; False for only
-    the requested pairs. All pairs are always compared if that takes only tenths of a second.
+               the requested pairs. All pairs are always compared if that takes only tenths of a second.
     draws:     the largest number of draws, for mean losses that are estimated from draws.
     """
 

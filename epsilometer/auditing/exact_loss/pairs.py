@@ -52,8 +52,8 @@ class Pairs:
     weights:    [n], the probability of each pair; they sum to 1.
     equal:      [n], True if both texts have equally many words.
     sets:       the candidate sets that the pairs come from, if these have k > 2 texts.
-    trials: int64 [trials], the index of each trial's pair, in the order of the trials; None for sets of k > 2 texts,
-    and if `numbers` has all pairs that trials can draw.
+    trials:     int64 [trials], the index of each trial's pair, in the order of the trials; None for sets of k > 2
+                texts, and if `numbers` has all pairs that trials can draw.
     """
 
     numbers: NDArray[np.int64]
