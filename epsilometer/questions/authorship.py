@@ -1,10 +1,10 @@
 """Authorship: which of N people wrote n rewrites, seen together.
 
-The adversary knows one half of each author's texts; the other half is for tests. A trial draws an
-author and n of their test texts uniformly, and rewrites each of them once. For each rewrite, a classifier of words and
-character n-grams gives the probability of each author. The adversary multiplies the probabilities over the n rewrites,
-and names the likeliest author. The `static` adversary learns from the known texts themselves. The `adaptive` adversary
-learns from rewrites of them, since anybody who knows the mechanism can make these.
+The adversary knows one half of each author's texts; the other half is for tests. A trial draws an author and n of their
+test texts uniformly, and rewrites each of them once. For each rewrite, a classifier of words and character n-grams
+gives the probability of each author. The adversary multiplies the probabilities over the n rewrites, and names the
+likeliest author. The `static` adversary learns from the known texts themselves. The `adaptive` adversary learns from
+rewrites of them, since anybody who knows the mechanism can make these.
 
 Trials are independent, given the texts that the adversary knows, so the number of right guesses is binomial. Its rate
 is an average over these authors and their test texts.

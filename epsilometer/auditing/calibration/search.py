@@ -65,8 +65,7 @@ def fresh_guesses(
 
     stream: a name that, with the seed, the epsilon and the number of the first trial, determines the random streams.
     tally: counts the rewrites. paired: True for the same candidate sets and sources at each epsilon. Raises UserError
-    if
-    some texts are among those that the mechanism counts as public.
+    if some texts are among those that the mechanism counts as public.
     """
     refuse_public(mechanism, pool.texts)
     if pool.embedded is None and design.temperature:
