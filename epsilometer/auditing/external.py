@@ -38,7 +38,7 @@ COLUMNS = ("original", "epsilon", "rewrite")
 LINES = 1000  # texts per process
 
 _SEEDS = 1 << 31
-_BLOCK = 512  # number of texts among which candidate sets are drawn at a time
+_BLOCK = 512  # candidate sets are drawn among this many texts at a time
 _ROUNDS = 16  # approximate number of rounds of drawing sets
 
 
@@ -189,11 +189,11 @@ def audit_recorded(
     and each rewrite is used at most once. If the rows are independent runs of the mechanism, the estimate is as valid
     as for fresh rewrites. (If trials used up only the rewrites of targets, k times as many trials would be possible.
     But texts in many sets would run out of rewrites first, and candidates that still have some would be likelier
-    targets.) Each trial takes k rewrites, and sets are slightly less extreme than the temperature requests, since the
-    most extreme texts run out first.
+    targets.) So each trial takes k rewrites, and sets are slightly less extreme than the temperature requests, since
+    the most extreme texts run out first.
 
-    trials: the number of trials at each epsilon; None for as many as the rewrites allow. design: how trials are drawn
-    and judged. Raises UserError for too few rewrites, before any model loads.
+    trials: the number of trials at each epsilon; None for as many as the rewrites allow. design: the settings for
+    drawing and judging trials. Raises UserError for too few rewrites, before any model loads.
     """
     table = _checked(table, "the table of rewrites")
     if "epsilon" not in table.columns:
@@ -206,7 +206,7 @@ def audit_recorded(
     originals = table.select(text="original", split=pl.lit("train"))
     texts = prepare(originals).table.select("text", key=layout_free("text")).with_row_index("number")
     rows = table.with_columns(key=layout_free("original")).join(texts, on="key", maintain_order="left")
-    epsilons = [restored(stored(epsilon)) for epsilon in rows["epsilon"].unique().sort()]  # one key for no budget
+    epsilons = [restored(stored(epsilon)) for epsilon in rows["epsilon"].unique().sort()]  # unifies NO_BUDGET
     counts = {e: _counts(rows.filter(epsilon=e), len(texts)) for e in epsilons}
     for epsilon, count in counts.items():
         if (count > 0).sum() < design.k:

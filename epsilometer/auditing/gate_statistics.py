@@ -79,8 +79,8 @@ from epsilometer.auditing.trials.answers import NONE, Answers
 from epsilometer.core.errors import UserError
 
 MANY = 10_000_000_000  # rewrites; more are not feasible
-BY_LAW = ": by its stated law"  # suffix of a figure whose limit a stated law shows kept
-_NOTABLE = 0.05  # largest p-value for which a refuted claim is the point estimate
+BY_LAW = ": by its stated law"  # suffix of a figure's name if a stated law shows its limit kept
+_NOTABLE = 0.05  # up to this p-value, the point estimate is that the claim is refuted
 _MOST_SETS = 1_000_000
 _FIRST = 200  # trials before the first look
 _GROWTH = 4  # a batch is 1 / _GROWTH of all earlier trials: looks are few, and at most a quarter of trials is wasted

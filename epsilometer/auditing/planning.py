@@ -24,8 +24,8 @@ _MOST = 1 << 40  # largest number of trials of a plan
 def trials_to_refute(claim: float, leak: float, power: float, candidates: int, level: float) -> int:
     """Return the fewest trials that refute a claim at `level` with probability `power`, if `leak` is the true loss.
 
-    claim, leak: in nats; an infinite leak makes every guess right. Raises UserError for a leak within the claim, which
-    no audit refutes, and for values outside their range.
+    claim, leak: losses in nats; an infinite leak makes every guess right. Raises UserError for a leak within the claim,
+    which no audit refutes, and for values outside their range.
     """
     _check(power, candidates, level)
     if not 0 <= claim < leak:

@@ -67,7 +67,7 @@ class Observed:
 
     @property
     def name(self) -> str:
-        """The name of the figure: of an attack, a kind of identifier or a metric."""
+        """The name of the figure, such as an attack, a kind of identifier or a metric."""
         return self.evidence.of
 
 

@@ -112,7 +112,7 @@ def _row(observed: Observed, epsilon: float, alpha: float) -> dict[str, Any]:
         "measure": evidence.scale.measure,
         "by": str(evidence.by),
         "trials": evidence.data.n,
-        "point": max(point(evidence), evidence.scale.figure(0.0)),  # a difference may be below the scale
+        "point": max(point(evidence), evidence.scale.figure(0.0)),  # a difference of rates may be smaller
         "low": low,
         "high": high,
         "covers": str(evidence.covers),

@@ -48,7 +48,7 @@ COMPARED = {
     "finding": pl.String,
 }
 SIDES = ("first", "second")
-_ANY = 0.5  # lies in the range of every figure: shares, probabilities and nats
+_ANY = 0.5  # a limit in the range of every figure: shares, probabilities and nats
 
 Side = tuple[Named, float | None]
 """A mechanism and its epsilon, None for one without a privacy budget."""

@@ -75,7 +75,7 @@ def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = No
 
     accepted: the estimates of earlier trials, by attack. Raises UserError if nothing is limited, if the subject lacks
     what a question needs, if no number of trials within the budget could show a limit kept, and if the accepted attacks
-    are not those that run, since a leak that only a missing attack finds would pass. It also raises UserError if too
+    are not the attacks that run: a leak that only a missing attack finds would pass. It also raises UserError if too
     many answers of a service are missing, unless a limit is already shown to be exceeded.
     """
     of = replace(of, tally=Tally())

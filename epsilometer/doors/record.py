@@ -41,7 +41,7 @@ RECORD: Schema = {
     "data": pl.String,  # kind of the evidence: "Hits" or "Means" (`evidence.Data`)
     "scale": pl.String,  # `evidence.limit.Scale` as JSON
 }
-_ANY = 0.5  # lies in the range of every figure: shares, probabilities and nats
+_ANY = 0.5  # a limit in the range of every figure: shares, probabilities and nats
 
 
 def record(

@@ -9,7 +9,7 @@ cover have no bound. The p-value is the largest probability of at least this man
 never show that a claim holds.
 
 With the stated law, the worst case over the mechanism's inputs is computed (`claims/worst_case.py`). A larger loss than
-claimed is a violation. If all pairs of inputs were enumerated and none violates it, the claim holds for every
+claimed is a violation. If all pairs of inputs were enumerated and none violates it, the claim is true for every
 adversary, provided that the mechanism follows its law. So the law shows a claim kept only if rewrites do not refute
 that law (`limits/stated_law.py`) and the guesses of the attacks do not refute the claim. A violation by law needs no
 rewrite: the mechanism's law contradicts its claim.
@@ -58,7 +58,7 @@ from epsilometer.runtime.progress import note
 
 _SCALE = Scale("claim")
 _FIGURE = "claim"
-_EXTENT = Extent(500, entries=2e8, bounded=False)  # as in an audit: at most tenths of a second
+_EXTENT = Extent(500, entries=2e8, bounded=False)  # as in an audit; takes at most tenths of a second
 _EXACT = "exact"  # method of a finding that compared all inputs
 _MOST, _FEWEST = 1000, 50  # most and fewest rewrites to compare with the stated law
 

@@ -155,7 +155,7 @@ def _parts(
     source = learned_from if supplied is None else supplied
     clean = {name: source.with_labels(name).clean(name) for name in names}
     attribute, *_ = names
-    if {*design.attacking.attackers} - {STATIC, DETECTOR}:  # these learn the attribute from rewrites
+    if {*design.attacking.attackers} - {STATIC, DETECTOR}:  # the other attackers learn the attribute from rewrites
         check_same_classes(learned_from.with_labels(attribute).classes_of(attribute), clean[attribute].labels)
     return clean, learned_from, test
 

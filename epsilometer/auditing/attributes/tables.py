@@ -31,7 +31,7 @@ ANONYMITY: Schema = {  # effects of rewrites on a victim; a row per budget, attr
         f"{share}{end}": pl.Float64
         for share in ("rs_all", "rs", "ur", "pa", "coverage", "ur_released", "pa_released")
         for end in ("", "_low", "_high")
-    },  # rs_all: share of C; rs, ur, pa: of A, null if A is empty; coverage = A / C; *_released: of all released texts
+    },  # rs_all: share of C; rs, ur, pa: shares of A, or null; coverage: A / C; *_released: shares of all texts
     "unchanged": pl.Int64,  # texts that are released unchanged
     "words_changed": pl.Float64,  # mean share of words changed over all test texts; next column: over A
     "words_changed_rewritten": pl.Float64,

@@ -67,13 +67,13 @@ _ALONE = 10  # weight of the prior guess p*, in trials, in bets on one epsilon a
 _CLEAR = 2.0  # nats of likelihood ratio against p* (two standard errors) that justify a second look
 _BATCH = 200  # fewest trials in a batch; half as many with posteriors
 _LOOK = 30  # number of posteriors that shows on which side of p* an epsilon lies
-_SCAN = (0.0, 1.0, 0.5, 0.25, 0.75)  # positions in the range
+_SCAN = (0.0, 1.0, 0.5, 0.25, 0.75)  # first epsilons to try, as positions in the range
 _MOST = 0.9  # largest stake on a posterior, as a share of the stake that could lose all wealth
 _DOUBT = 0.1  # share of alpha for the test of the law
 
 FOUND, UNDECIDED, OUTSIDE, FALLING, NOT_MONOTONE = SearchStatus
 HITS, POSTERIORS = "hits", "posteriors"
-ATTRIBUTE = "attribute"  # measure of a loss of a label, not of the source text
+ATTRIBUTE = "attribute"  # a measure: the loss of an attribute instead of the source text
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Point:
 
     successes, trials: one number per attack. values: for each attack the numbers that the search used, one in [0, 1]
     per trial (hits or posteriors). losses: each attack's plug-in loss in nats at the mean of its values. candidates,
-    alpha: of the design.
+    alpha: as in the design.
     """
 
     epsilon: float
@@ -369,7 +369,7 @@ class _Curves:
         odds = (candidates - 1) * np.exp(-loss)
         q = np.clip(1 / (1 + odds), 1e-9, 1 - 1e-9)  # TeDA eq. 10 solved for the probability
         self.hit, self.miss = np.log(q), np.log1p(-q)
-        self.stake = (q - self.wanted) / (self.wanted * (1 - self.wanted))  # b of a coin
+        self.stake = (q - self.wanted) / (self.wanted * (1 - self.wanted))  # the stake b of a bet on hits
         self.below = distance < 0
         self.growth = rel_entr(q, self.wanted) + rel_entr(1 - q, 1 - self.wanted)  # expected, of ln wealth per trial
 
@@ -393,7 +393,7 @@ class _Evidence:
         self._coins = np.ones((attacks, last + 1))  # r: the number of coins that are as informative as one value
         # ln wealth from bets on p < p* and on p > p*; axes: bets by curve or on one epsilon alone, attacks, places
         self._below, self._above = np.zeros((2, len(_PARTS), attacks, last + 1))
-        self._crossing: list[float | None] = [None] * attacks  # expected place
+        self._crossing: list[float | None] = [None] * attacks  # expected place of the crossing
         self.wealth = np.zeros(last + 2)  # ln wealth of the bettor against each cell
         self._refuted = np.zeros(last + 2, bool)
 
@@ -443,7 +443,7 @@ class _Evidence:
         return below >= 0 and above <= self._last and above - below <= _SPAN
 
     def unsettled(self, place: int) -> list[int]:
-        """Return the attacks to run here: those whose rate is not yet shown to be below p*; if none, all of them."""
+        """Return the attacks whose rate is not yet shown to be below p* here; if there are none, return all attacks."""
         settled = np.logaddexp.reduce(self._below[..., place] + _PARTS[:, None], axis=0) >= self._limit
         return [int(i) for i in np.flatnonzero(~settled)] or list(range(len(settled)))
 

@@ -55,7 +55,7 @@ from epsilometer.runtime.progress import track
 
 EXACT = 5000  # up to this many inputs, all pairs are enumerated
 SAMPLED = 200  # if there are more inputs, a sample of this size is enumerated
-ENTRIES = 2e11  # largest number of input pairs times outputs to enumerate: minutes
+ENTRIES = 2e11  # largest number of input pairs times outputs to enumerate, which takes minutes
 _POOL = 2000  # number of inputs among which neighbours are searched
 _CELLS = 1 << 17  # probabilities compared at a time, which fit in the processor's cache
 _LARGEST = 700.0  # nats: larger exponents overflow

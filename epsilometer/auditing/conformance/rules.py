@@ -40,7 +40,7 @@ def checked(rules: Iterator[Rule]) -> list[Check]:
     for rule, holds in rules:
         try:
             problem = holds()
-        except Exception as error:  # its author must see any error of the component
+        except Exception as error:  # the component's author must see any error
             problem = f"raises {type(error).__name__}: {error}"
         remark = str(problem) if isinstance(problem, Holds) else None
         problem = None if remark is not None else problem

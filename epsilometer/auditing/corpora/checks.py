@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # takes a second to import
     from sklearn.linear_model import LogisticRegression
 
 FEWEST = 30  # smallest number of people
-LARGEST = 0.2  # largest share of one person in the counted texts
+LARGEST = 0.2  # largest share of the counted texts that one person may have written
 SAMPLE = 2000  # private texts in the sample for the curator's figures
 FAR, NEAR = 0.25, 0.95  # cosines: below FAR texts have little in common, above NEAR they are almost equal
 

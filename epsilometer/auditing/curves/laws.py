@@ -62,7 +62,7 @@ def _rho(curve: Zcdp, p: Array, q: Array) -> float:
     largest, open_intervals = ratio(*ends[1]), [(ends[0], ends[1])]
     while open_intervals and largest <= slack:
         (a, low), (b, high) = open_intervals.pop()
-        # The chord minus the claim, rho x (x - 1), is concave: its maximum is where slopes are equal, or at an end.
+        # The chord minus the claim rho x (x - 1) is concave: it is largest where both slopes are equal, or at an end.
         slope = (high - low) / (b - a)
         at = min(max((slope / curve.rho + 1) / 2, a), b)
         if low + slope * (at - a) <= curve.rho * at * (at - 1) * (1 + _BETWEEN) + ROUNDING:

@@ -92,7 +92,7 @@ class AuditedCell:
     best: the row of `ESTIMATES` of the strongest attack on the released view. law: the row of `EXACT` over all pairs,
     None without a law. departs: True if rewrites refute the law. turned: True if an attack is right less often than by
     chance, so attacks cannot show a limit kept. leaked: rows of `LEAKAGE`. standing: rows of `worth.releases.STANDING`,
-    by kind. attributes: rows of `ATTRIBUTE_LOSSES`, by label. alpha: of the audit's intervals.
+    by kind. attributes: rows of `ATTRIBUTE_LOSSES`, by label. alpha: the alpha of the audit's intervals.
     """
 
     best: Mapping[str, Any]

@@ -91,7 +91,7 @@ def _lower_end(wealth: Wealth, limit: float, mean: float = 0.0, width: float = 0
         step = 0.02 * width / (mean - width)
         while missing(low) <= 0 and low > _LEAST:
             low, high, step = max(_LEAST, low - step), low, 4 * step
-        while missing(high) > 0:  # false at m = 1
+        while missing(high) > 0:  # ends, because nothing is missing at m = 1
             low, high, step = high, min(0.0, high + step), 4 * step
     return math.exp(scipy.optimize.brentq(missing, low, high, rtol=1e-11)) if missing(low) > 0 else 0.0
 

@@ -6,7 +6,7 @@ drawn independently, one from each class,
 
     TV(E M(x), E M(y)) <= E TV(M(x), M(y)),
 
-so the error of guessing the class is at least the mean error e of guessing between the two texts, and the loss of the
+so the error of guessing the class is at least the mean error e of guessing between the two texts. Hence the loss of the
 attribute is at most the guess loss at the error e. With more than two classes, a uniform pair of classes is drawn
 first, and the loss is between these two classes. This is only an upper bound; the best adversary may have a far smaller
 loss.

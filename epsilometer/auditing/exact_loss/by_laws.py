@@ -152,7 +152,7 @@ class PairFigures:
         self._at_claim = np.ones((2, count))
 
     def enter(self, i: int, product: Product, claim: float) -> None:
-        """Enter one pair's losses at index i. claim: in nats, infinite without a claim."""
+        """Enter one pair's losses at index i. claim: the claimed loss in nats, or infinity."""
         error, both = product.log_error(), (product, product.reversed)
         self._log_error[:, i] = error.low, error.high
         deltas = [way.deltas(LEVELS) for way in both]

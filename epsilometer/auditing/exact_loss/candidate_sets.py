@@ -136,7 +136,7 @@ def among_sets(row: dict[str, Any], request: Request, sets: CandidateSets, effor
 
 
 def _count(texts: Sequence[str], group: str, sets: CandidateSets) -> int:
-    """Return the number of possible sets: of any texts, or of texts with equally many words."""
+    """Return the number of possible sets, either of any texts or of texts with equally many words."""
     k = sets.numbers.shape[1]
     counts = [len(texts)] if group == ALL else np.unique([len(words(text)) for text in texts], return_counts=True)[1]
     return sum(math.comb(int(count), k) for count in counts)

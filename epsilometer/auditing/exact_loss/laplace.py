@@ -63,7 +63,7 @@ def log_overlap(distances: Array, tolerance: float) -> Bracket[float]:
 
 
 def deltas(distances: Array, levels: Array, tolerance: float) -> Bracket[Array]:
-    """Return brackets of delta at levels [m] >= 0 in nats, to about an absolute tolerance. distances: as above."""
+    """Return brackets of delta at levels [m] >= 0 in nats, to about an absolute tolerance. distances: [n]."""
     t = distances[distances > 0]
     if not len(t):
         return Bracket(np.zeros(len(levels)), np.zeros(len(levels)))

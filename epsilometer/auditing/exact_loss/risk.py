@@ -27,7 +27,7 @@ from epsilometer.auditing.exact_loss.all_pairs import ALL_PAIRS
 def largest_success(levels: Iterable[float], deltas: Iterable[float], candidates: int) -> float:
     """Return an upper bound on the mean share of right guesses of any adversary among k candidates; at least 1 / k.
 
-    levels: in nats; deltas: the mean delta over pairs of texts at each level, rounded up.
+    levels: levels in nats. deltas: the mean delta over pairs of texts at each level, rounded up.
     """
     bounds = (
         success_bound(level, candidates, delta=min(1.0, delta)) for level, delta in zip(levels, deltas, strict=True)

@@ -37,7 +37,7 @@ LONG = {"at character 100": 100, "at character 9,990": 9_990, "at character 10,0
 SINGLE, TITLE, INITIALS, HYPHEN = "single name", "title", "initials", "hyphen"
 APOSTROPHE, FOREIGN, WORD = "apostrophe", "non-ASCII letters", "name that is a word"
 
-_TOGETHER = (("at character 100", "at character 9,990"), ("at character 10,010",))  # planted in one text each
+_TOGETHER = (("at character 100", "at character 9,990"), ("at character 10,010",))  # each group is planted in one text
 _SHAPES = (START, MIDDLE, END, LOWER, UPPER, SEVERAL, PUNCTUATION, EMOJI)
 _NAME_SHAPES = (SINGLE, TITLE, INITIALS, HYPHEN, APOSTROPHE, FOREIGN, WORD)
 _LENGTH = 10_500  # number of characters of a long text

@@ -23,7 +23,7 @@ from epsilometer.core.extras import installed
 from epsilometer.core.guarantees import stored
 
 _Stored = TypeVar("_Stored", bound=BaseModel)
-_FIRST = "epsilometer/accepted/1"  # first schema: without alpha, seed and settings of attacks
+_FIRST = "epsilometer/accepted/1"  # the first schema, without alpha, seed and settings of attacks
 
 
 class Count(BaseModel):
@@ -83,7 +83,7 @@ class Accepted(BaseModel):
 
         path: of the baseline, for messages.
         """
-        first = self.version == _FIRST and self.mechanism == type(of.mechanism).__name__  # an old name of programs
+        first = self.version == _FIRST and self.mechanism == type(of.mechanism).__name__  # old name of programs
         same = {
             "mechanism": (self.mechanism, self.mechanism if first else of.name),
             "epsilon": (self.epsilon, stored(of.epsilon)),

@@ -123,12 +123,12 @@ def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
     order = np.argsort(job.source.astype(np.min_scalar_type(len(job.texts))), kind="stable")
     source = job.source[order]
     effort = np.array([len(text) + 1 for text in job.texts])[source]
-    if shares:  # a text's first trial does the work for all its trials
+    if shares:  # the first trial of a text does the work for all trials of it
         effort[1:][source[1:] == source[:-1]] = 0
     done, begin = np.append(0, np.cumsum(effort)), 0
     with PacedWork("rewrite", effort.sum(), partial(_shorter, job, shares)) as pace:
         while begin < len(order):
-            # At least one trial, and all following trials without additional work.
+            # A block has at least one trial, and all following trials that cause no additional work.
             end = int(np.searchsorted(done, max(done[begin] + pace.next, done[begin + 1]), side="right")) - 1
             pace.begin(done[end] - done[begin])
             block = job.run(mechanism, order[begin:end])

@@ -79,8 +79,8 @@ def f1_interval(
     truth: [n] indices of classes, at least one. guesses: [classifiers, n]. sources: [n], a label shared by dependent
     texts, such as their author. The interval covers the score of these classifiers on other texts, not the scores of
     other classifiers. If no classifier errs, if texts come from few sources, or if all resamples have the same errors,
-    the interval extends from the lower bound of the share of texts that all classifiers get right to the upper bound
-    of the share that any gets right.
+    the interval is wider: its lower bound is that of the share of texts that all classifiers get right, and its upper
+    bound is that of the share that any classifier gets right.
     """
     source = _in_order(sources)
     every, clusters = np.arange(classes), int(source.max()) + 1
