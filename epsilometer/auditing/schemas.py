@@ -45,7 +45,7 @@ ESTIMATES: Schema = {  # a row per attack, and the rows `strongest` and `stronge
     "verdict": pl.String,
     "refutable": pl.Float64,  # the largest claimed loss that this test could refute if every guess were right
     "trials_needed": pl.Int64,  # fewest trials that could refute the claim; null if no number could
-    "best_attack": pl.String,  # in a row `strongest`, the attack that the row is about; null in other rows
+    "best_attack": pl.String,  # the attack that a row `strongest` is about; null in other rows
     "control": pl.Boolean,  # True for a mechanism that only checks the audit
     "sees": pl.String,  # view of the attack: text, units, latents, provider
     "released": pl.Boolean,  # True if the mechanism releases that view
@@ -418,7 +418,7 @@ SURVIVING: Schema = {  # surviving identifiers, one per text; a row per epsilon,
 LINKS: Schema = {  # a row per epsilon and attack by linking (`linking`), and `strongest`
     "epsilon": pl.Float64,
     "attack": pl.String,
-    "best_attack": pl.String,  # in a row `strongest`, the attack that the row is about; null in other rows
+    "best_attack": pl.String,  # the attack that a row `strongest` is about; null in other rows
     "people": pl.Int64,  # people with known facts
     "sets": pl.Int64,
     "rewrites": pl.Int64,  # rewrites in each set, one per person

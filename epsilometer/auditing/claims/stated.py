@@ -1,4 +1,4 @@
-"""The statements of a mechanism about itself at an epsilon: its claim, and whatever estimates and verdicts need."""
+"""The statements of a mechanism about itself at an epsilon: its claim, and what estimates and verdicts need."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ The adversary knows all texts of the corpus but one, and guesses the remaining t
 known texts, each cell of the table shows the unknown text's vote, 0 or 1, plus noise of rate r. A cell is called "up"
 if this sum is at least 1. This bit is a sufficient statistic: the likelihood ratio of a vote of 1 to 0 is e^r for all
 sums of at least 1, and e^-r for all others. With a vote, a cell is up with probability 1 / (1 + e^-r); without a vote,
-with probability e^-r / (1 + e^-r). So the law of a text is about one bit per cell, and an output lists the cells that
+with probability e^-r / (1 + e^-r). So the law of a text is that of one bit per cell, and an output lists the cells that
 are up.
 """
 

@@ -69,13 +69,13 @@ def success_bound(loss: float, candidates: int, delta: float = 0.0, prior: Prior
 
         delta + (1 - delta) max over m of e^loss S(m) / (e^loss + m - 1),
 
-    which equals TeDA's bound if p = 1/k. Proof: let a_j be the probability that the guess is j if the source is j. If the
-    source is j, the probabilities of all guesses i add up to at most 1, so
-    a_j + e^-loss sum over i != j of (a_i - delta)_+ <= 1. Let b = a - delta for the candidates that are ever guessed, and
-    s the sum of b. Then each b_j is at most u = (1 - delta - e^-loss s) / (1 - e^-loss). The sum of p_j a_j is largest if
-    the likeliest candidates have u each. This largest sum is piecewise linear in s, with corners where s = m u, so its
-    maximum is at a corner, where u = (1 - delta) e^loss / (e^loss + m - 1). Randomised response among the m likeliest
-    candidates attains it; for m = 1 it always names the likeliest candidate.
+    which equals TeDA's bound if p = 1/k. Proof: let a_j be the probability that the guess is j if the source is j. If
+    the source is j, the probabilities of all guesses i add up to at most 1, so
+    a_j + e^-loss sum over i != j of (a_i - delta)_+ <= 1. Let b = a - delta for the candidates that are ever guessed,
+    and s the sum of b. Then each b_j is at most u = (1 - delta - e^-loss s) / (1 - e^-loss). The sum of p_j a_j is
+    largest if the likeliest candidates have u each. This largest sum is piecewise linear in s, with corners where s = m
+    u, so its maximum is at a corner, where u = (1 - delta) e^loss / (e^loss + m - 1). Randomised response among the m
+    likeliest candidates attains it; for m = 1 it always names the likeliest candidate.
     """
     if loss > 700:
         return 1.0

@@ -177,7 +177,7 @@ def draws(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer]
 
 
 def mixed(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer], at: tuple[float, Noise]) -> Between:
-    """Return a draw for each pair [n, 2] of texts: a rewrite of one of the two, by a fair coin: m = (P + P') / 2.
+    """Return a draw for each pair [n, 2] of texts: a fair coin's choice of the two is rewritten, so m = (P + P') / 2.
 
     at: the budget and the streams. For this m, ln(sqrt(P P') / m) = -ln cosh(L / 2).
     """

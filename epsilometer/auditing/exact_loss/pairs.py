@@ -71,7 +71,7 @@ class Pairs:
         return len(self.numbers)
 
     def trials_among(self, places: NDArray[np.integer]) -> NDArray[np.int64] | None:
-        """Return, for each trial of a pair at `places` (ascending), the pair's index in `places`, or None."""
+        """Return, for each trial of a pair at `places` (ascending), the pair's index there; None without trials."""
         if self.trials is None:
             return None
         return np.searchsorted(places, self.trials[np.isin(self.trials, places)])

@@ -10,9 +10,9 @@ are positive
 All units' losses are put on one grid of step h (`grid.py`). The summands of overlap and delta are functions f of L with
 f'' = f / 4, except at one kink: at 0 for the overlap, at the level for delta. Splitting an output between two grid
 points preserves the means of all solutions of this equation. So a figure changes only if the kink lies between the two
-points. The change is always towards the larger loss, and is at most the kink's jump times the unit's gap. Let a be h
-plus the largest total shift of the units' losses, and gamma the product of cosh(h / 4), the largest factor by which the
-measure may have shrunk. By induction over the units,
+points. The change is always towards the larger loss, and is at most the kink's jump times the unit's gap
+(`UnitLosses.gap`). Let a be h plus the largest total shift of the units' losses, and gamma the product of cosh(h / 4),
+the largest factor by which the measure may have shrunk. By induction over the units,
 
     0 <= overlap - overlap_grid <= gamma sum_i gap_i mu_grid(|L| <= a)
     0 <= delta_grid - delta     <= gamma sum_i gap_i mu_grid(|L - level| <= a) e^(level/2)

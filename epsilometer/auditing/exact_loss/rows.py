@@ -58,7 +58,7 @@ class Group:
 
     @property
     def trials(self) -> NDArray[np.int64] | None:
-        """For each trial of the group, in order, the index of its pair in `places`; None if all pairs are used."""
+        """For each trial of the group, in order, the index of its pair in `places`; None without `pairs.trials`."""
         return self.pairs.trials_among(self.places)
 
 

@@ -10,10 +10,10 @@ would be too narrow.
 
 **The loss** is the loss of guessing one of N equally likely rewrites, with success rate p: ln((N - 1) p / (1 - p))
 (TeDA eq. 10). It is not a lower bound on the loss of one text, because exchanging two people's rewrites changes two
-texts. If the pure loss between any two texts is at most c, the loss by linking is at most 2 c. The reason: compare each
-arrangement of the rewrites with the one in which two of them are exchanged. So the likelihoods of all rewrites differ
-by at most a factor e^(2c) between two positions of a person. An average loss gives no such bound. The measured loss
-covers people drawn from the people given, with facts like theirs.
+texts. If the pure loss between any two texts is at most c, the loss by linking is at most 2 c. The reason: each
+arrangement of the rewrites can be compared with the one in which two positions are exchanged. So, between two positions
+of a person, the likelihoods of all rewrites differ by at most a factor e^(2c). An average loss gives no such bound. The
+measured loss covers people drawn from the people given, with facts like theirs.
 """
 
 from __future__ import annotations
