@@ -37,7 +37,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.linking import LinkingAttack
 
 _SHOWN = ("epsilon", "attack", "rewrites", "sets", "success_rate", "low", "high", "loss", "upper", "ceiling")
-_AMPLE = 2  # sets to draw per set that could show a limit kept, since the number of chance links varies
+_AMPLE = 2  # sets to draw, as a multiple of those that could show a limit kept, since chance links vary
 
 
 @component

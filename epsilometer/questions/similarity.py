@@ -29,7 +29,7 @@ from epsilometer.core.component import component, file
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 
-_AMPLE = 2  # texts to rewrite per text that could show a limit kept
+_AMPLE = 2  # texts to rewrite, as a multiple of the number that could show a limit kept
 _SIGNED = ("bertscore", "cosine")  # from -1 to 1
 _REFUSED = {
     "changed": "grows as texts differ; jaccard and levenshtein grow as they agree",

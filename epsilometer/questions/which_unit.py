@@ -70,7 +70,7 @@ _SHOWN = (
     *("epsilon", "attack", "sees", "rewrites", "coins", "guesses", "right"),
     *("loss", "ceiling", "covered", "claimed", "overall", "claim"),
 )
-_AMPLE = 2  # texts to rewrite per text that could show a limit kept, since the number of right guesses varies
+_AMPLE = 2  # texts to rewrite, as a multiple of the number that could show a limit kept, since right guesses vary
 
 
 @component

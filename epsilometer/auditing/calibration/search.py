@@ -106,8 +106,8 @@ def search(
 
     The search uses posteriors if the mechanism's law is known, and hits otherwise or if hits refute the law
     (`sampled`). The loss is the guessing loss at delta 0, for every kind of claim. Every batch has fresh candidate
-    sets, targets and noise. attacks: the attacks, all of which must apply to the mechanism, by name. journal: batches
-    that are not measured again; the search adds its own. watch: as in `sampled.calibrate`.
+    sets, targets and noise. attacks: by name; each must apply to the mechanism. journal: batches that are not measured
+    again; the search adds its own. watch: as in `sampled.calibrate`.
     """
     design = as_installed(design)
     tally = Tally()
