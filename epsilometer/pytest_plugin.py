@@ -20,7 +20,7 @@ import pytest
 
 _NAME = "assert_leaks_at_most"
 _before: set[threading.Thread] = set()  # threads that ran before the first rewriter
-_left = False  # whether a check has left threads behind
+_left = False  # True if a check has left threads behind
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -36,9 +36,9 @@ def deniability(
 ) -> pl.DataFrame:
     """Compute N_w and S_w over words, at each epsilon.
 
-    words: single words as the mechanism writes them (lower case); the paper takes 100 at random from the vocabulary. A
-    word out of vocabulary can never stay. draws: n, the number of draws of each word. seed: the seed of the draws, if
-    the mechanism has no law.
+    words: single words as the mechanism writes them (lower case); the paper takes 100 at random from the vocabulary. An
+    out-of-vocabulary word is never rewritten as itself. draws: n, the number of draws of each word. seed: the seed of
+    the draws, if the mechanism has no law.
     Returns one row per epsilon: epsilon, words (their number), draws, stays (mean N_w), stays_low, stays_high (5th and
     95th percentile over words), support (mean S_w), support_low, support_high, method ("exact" or "sampled"; sampled
     percentiles contain sampling noise).
@@ -91,7 +91,7 @@ def _exact(
         ):
             p = np.minimum(np.exp(log_p), 1)
             stays[part][written] = p[written, own[part][written]]
-            with np.errstate(divide="ignore"):  # ln(1 - p) of a certain output
+            with np.errstate(divide="ignore"):  # ln(1 - p) of an output with probability 1
                 support[part] = -np.expm1(draws * np.log1p(-p)).sum(axis=1)
     return statistics
 

@@ -38,7 +38,7 @@ COLUMNS = ("original", "epsilon", "rewrite")
 LINES = 1000  # texts per process
 
 _SEEDS = 1 << 31
-_BLOCK = 512  # number of texts among which candidate sets are drawn at a time
+_BLOCK = 512  # candidate sets are drawn among this many texts at a time
 _ROUNDS = 16  # approximate number of rounds of drawing sets
 
 
@@ -47,10 +47,10 @@ class CommandMechanism:
     """A program as a mechanism: it reads texts on standard input and writes rewrites to standard output, one per line.
 
     command: split as a shell would, but run without a shell. `{epsilon}` is replaced by the privacy budget, `{seed}` by
-    a number that differs from process to process. workers: the number of processes at a time. Each process gets at most
-    `LINES` texts, for any number of workers, so a program whose rewrites depend only on its input and seed gives the
-    same rewrites for any number of workers. The audit's seed does not determine the randomness of a program without
-    `{seed}`. restarts: how often a process that crashes is started again on its texts.
+    a number that differs from process to process. workers: the number of processes that run at a time. Each process
+    gets at most `LINES` texts. So if a program's rewrites depend only on its input and seed, they are the same for any
+    number of workers. The audit's seed does not determine the randomness of a program without `{seed}`. restarts: how
+    often a process that crashes is started again on its texts.
 
     It has no claim. Raises UserError for a program that does not exist, keeps failing, does not end, or does not write
     one line per text.
@@ -187,13 +187,13 @@ def audit_recorded(
     originals are drawn, and each candidate is assigned one of its recorded rewrites, which no other trial gets. Then
     the target is drawn uniformly, and the adversary sees the target's rewrite. So the target is uniform given its set,
     and each rewrite is used at most once. If the rows are independent runs of the mechanism, the estimate is as valid
-    as for fresh rewrites. (If only the rewrites of targets were used up, k times as many trials would be possible. But
-    texts in many sets would run out of rewrites, and candidates with rewrites left would be likelier targets.) Each
-    trial takes k rewrites, and sets are slightly less extreme than the temperature requests, since the most extreme
-    texts run out first.
+    as for fresh rewrites. (If trials used up only the rewrites of targets, k times as many trials would be possible.
+    But texts in many sets would run out of rewrites first, and candidates that still have some would be likelier
+    targets.) So each trial takes k rewrites, and sets are slightly less extreme than the temperature requests, since
+    the most extreme texts run out first.
 
-    trials: their number at each epsilon; None for as many as the rewrites allow. design: how trials are drawn and
-    judged. Raises UserError for too few rewrites, before any model loads.
+    trials: the number of trials at each epsilon; None for as many as the rewrites allow. design: the settings for
+    drawing and judging trials. Raises UserError for too few rewrites, before any model loads.
     """
     table = _checked(table, "the table of rewrites")
     if "epsilon" not in table.columns:
@@ -206,7 +206,7 @@ def audit_recorded(
     originals = table.select(text="original", split=pl.lit("train"))
     texts = prepare(originals).table.select("text", key=layout_free("text")).with_row_index("number")
     rows = table.with_columns(key=layout_free("original")).join(texts, on="key", maintain_order="left")
-    epsilons = [restored(stored(epsilon)) for epsilon in rows["epsilon"].unique().sort()]  # one key for no budget
+    epsilons = [restored(stored(epsilon)) for epsilon in rows["epsilon"].unique().sort()]  # unifies NO_BUDGET
     counts = {e: _counts(rows.filter(epsilon=e), len(texts)) for e in epsilons}
     for epsilon, count in counts.items():
         if (count > 0).sum() < design.k:

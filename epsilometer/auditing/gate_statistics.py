@@ -9,38 +9,40 @@ with s successes in n trials so far, the wealth of two bettors is computed (Vill
 If a bet is wrong, the wealth is a non-negative supermartingale that starts at 1. So the test is valid after every
 batch. The status of a limit (`evidence.status`) is
 
-- **beyond** as soon as one of a attacks has `above` at a / alpha. A mechanism that keeps all limits is ever called
-  beyond with probability at most alpha (union bound over the attacks).
+- **beyond** as soon as one of a attacks has `above` at a / alpha. A mechanism that keeps all limits is called beyond,
+  after any batch, with probability at most alpha (union bound over the attacks).
 - **not exceeded by these attacks** as soon as all attacks have `below` at 1 / beta. A mechanism that exceeds some limit
-  ever passes with probability at most beta, since that attack's bettor alone reaches 1 / beta with at most that
-  probability.
+passes, after any batch, with probability at most beta: already the bettor of that limit's attack reaches 1 / beta with
+at most that probability.
 - **open** if the trials run out first, for example if a loss equals its limit. An attack without a limit is open too:
   it was right in every trial of its baseline, so no result could count against the mechanism.
 
-A limit on **delta at 4 nats** is judged in the same way, by thresholds of an attack's score that other trials
-determined (`estimation/tail.py`). A trial counts 1 for a right guess beyond the threshold, -e^4 / (k - 1) for a wrong
-guess beyond it, and 0 otherwise; the mean count is at most delta at 4 nats. `above` bets on the one threshold that
-proved most. Showing the limit kept takes all thresholds, since another one may prove more. So `below` bets in each
-interval of a grid, with right guesses scored above its lower end and wrong ones at or above its upper end, and all
-these bettors must reach 1 / beta. Then an attack that exceeds the limit at any threshold passes with probability at
-most beta, because of the bettor in that threshold's interval. Stakes are mixed over a grid (`estimation/betting.py`).
+A limit on **delta at 4 nats** is judged in the same way, with thresholds on an attack's score that other trials chose
+(`estimation/tail.py`). A trial counts 1 for a right guess beyond the threshold, -e^4 / (k - 1) for a wrong guess beyond
+it, and 0 otherwise; the mean count is at most delta at 4 nats. `above` bets on the one threshold that proved most in
+the other trials. To show the limit kept, all thresholds count, since a second one may prove more. So the thresholds
+form a grid, and in each interval of it a bettor `below` counts the right guesses scored above the interval's lower end
+and the wrong guesses scored at or above its upper end. All these bettors must reach 1 / beta. Then an attack that
+exceeds the limit at any threshold passes with probability at most beta, because of the bettor in that threshold's
+interval. Stakes are mixed over a grid (`estimation/betting.py`).
 
 A limit on the **identifiers that survive** is judged once, on a number of texts that is fixed beforehand. Each text has
 one identifier of a kind and, if planted, of a shape (`identifiers/surviving.py`), so the number of survivors is
-binomial for each. With Clopper and Pearson's bounds, a kind or shape is *within* if the upper bound at error beta is at
-most the limit, *beyond* if the lower bound at error alpha / a is above it (a counts shapes like attacks), and open
-otherwise. All must pass. So a mechanism that exceeds the limit in one shape passes with probability at most beta, for
-any number of shapes, and one that keeps all limits is called beyond with probability at most alpha over all limits.
+binomial for each. The bounds are Clopper and Pearson's. A kind or shape is *within* if its upper bound at error beta is
+at most the limit, *beyond* if its lower bound at error alpha / a is above the limit, and open otherwise; a counts every
+shape as one limit. All shapes must pass. So a mechanism that exceeds the limit in one shape passes with probability at
+most beta, for any number of shapes. A mechanism that keeps all limits is called beyond with probability at most alpha
+over all limits.
 
 A limit on an **attribute** is judged in the same way. Test texts come in equal number from each of k classes, one per
 author, each with one fresh rewrite. The number of right inferences of an attacker trained on other rewrites has lighter
 tails than a binomial with the same mean rate (Hoeffding 1956); a limit in nats bounds this rate (TeDA eq. 10).
 
 A limit on **linking** is judged on independent sets of rewrites: the share of right links in a set is a number in
-[0, 1], and its mean has an interval by betting (`estimation/betting.py`). The same holds for the share of a text's
-words that are guessed right (**which_unit**), and for a metric of a text and its rewrite (**similarity**), whose limit
-is the smallest mean allowed. Attacks give only a lower bound for a **worst pair**, so only a law can show its limit
-kept. A **claim** is exceeded if an attack's guesses or the law itself refute it.
+[0, 1], and its mean has an interval by betting (`estimation/betting.py`). The same method judges the share of a text's
+words that are guessed right (**which_unit**), and a metric of a text and its rewrite (**similarity**). The limit on a
+metric is the smallest mean allowed. Attacks give only a lower bound for a **worst pair**, so only a law can show its
+limit kept. A **claim** is exceeded if an attack's guesses or the law itself refute it.
 
 An attack that is right significantly less often than blind guessing (`below_chance`, at 1e-6 per look) distinguishes
 candidates although it keeps every limit, so it is open.
@@ -77,11 +79,11 @@ from epsilometer.auditing.trials.answers import NONE, Answers
 from epsilometer.core.errors import UserError
 
 MANY = 10_000_000_000  # rewrites; more are not feasible
-BY_LAW = ": by its stated law"  # suffix of a figure whose limit a stated law shows kept
-_NOTABLE = 0.05  # largest p-value for which a refuted claim is the point estimate
+BY_LAW = ": by its stated law"  # suffix of a figure's name if a stated law shows its limit kept
+_NOTABLE = 0.05  # up to this p-value, the point estimate is that the claim is refuted
 _MOST_SETS = 1_000_000
 _FIRST = 200  # trials before the first look
-_GROWTH = 4  # a batch is 1 / _GROWTH of all trials before it: few looks, and at most a quarter is wasted
+_GROWTH = 4  # a batch is 1 / _GROWTH of all earlier trials: looks are few, and at most a quarter of trials is wasted
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,11 @@ class Judged:
     point: the figure at the observed rate, not a bound. limit: None for an attack without a limit. row: further columns
     of the question. For identifiers these are `shape` (if planted), `partly` (the number that survived only in part)
     and `precision` (the number of masked runs of words, the share of them that touch an identifier, None without any,
-    and its interval). For a stated law that shows the limit kept it is `unrefuted`, the number of rewrites that did not
-    refute the law. turned: True if an attack was right less often than by chance (`below_chance`), so it cannot pass.
-    unanswered: True if the limit was kept but answers of a service were missing, so the status is open. of_texts: for
-    each trial the text, and True for a right guess, inference or link, or a surviving identifier.
+    and its interval). If a stated law shows the limit kept, the column is `unrefuted`, the number of rewrites that did
+    not refute the law. turned: True if an attack was right less often than by chance (`below_chance`), so it cannot
+    pass. unanswered: True if the limit was kept but answers of a service were missing, so the status is open. of_texts:
+    a pair per trial, the text and a flag; the flag is True for a right guess, inference or link, or a surviving
+    identifier.
     """
 
     evidence: Evidence
@@ -204,9 +207,9 @@ def decide(
 ) -> Verdict:
     """Draw trials until every limit is shown kept, or one exceeded, or the budget is spent.
 
-    limits: of each attack by name, in the order in which `measure` counts; an attack with None is always open. budget:
-    the largest number of trials. beside: the number of limits that are judged elsewhere and share alpha. Raises
-    UserError for a limit that no success rate exceeds, and for a budget below 1.
+    limits: the limit of each attack by name, in the order of the counts that `measure` returns; an attack whose limit
+    is None is always open. budget: the largest number of trials. beside: the number of limits that are judged elsewhere
+    and share alpha. Raises UserError for a limit that no success rate exceeds, and for a budget below 1.
     """
     if budget < 1:
         raise UserError(f"the budget must be at least one rewrite, got {budget}", "EPS-A115")
@@ -288,10 +291,10 @@ def enough_texts(rate: float, tests: int, *, errors: Errors, share: float | None
 
 
 def fewest_sets(rate: float, tests: int, *, expected: float, spread: float, errors: Errors) -> int | None:
-    """Return the fewest sets, in steps of a tenth, that could show a limit `rate` on a mean kept, and exceeded.
+    """Return the fewest sets, to within a tenth, that could show a limit `rate` on a mean kept or exceeded.
 
-    expected, spread: mean and standard deviation of the shares with which it is kept. It is exceeded with all shares 1.
-    None if it takes more than a million sets.
+    expected, spread: the mean and standard deviation of the sets' shares if the limit is kept; if it is exceeded, all
+    shares are assumed to be 1. Returns None if more than a million sets are needed.
     """
     sets = 10
     while sets <= _MOST_SETS:

@@ -28,10 +28,10 @@ BUDGETS = (0.1, 0.5, 1, 2, 5, 10, 20, 50)  # checked if no epsilon is given
 class Checked:
     """The outcome of a check.
 
-    worst: the finding at the requested epsilon; without one, the most relevant finding (`_telling`). findings: at the
-    requested epsilon, else at all BUDGETS, or at NO_BUDGET for a mechanism without a budget. added: findings at further
-    epsilons, small enough for draws to refute the claim. claim: in words, at the epsilon of `worst`. largest: the
-    largest loss of one unit (nats) and its evidence (`largest_losses`), None if it is unknown.
+    worst: the finding at the requested epsilon; without one, the most relevant finding (`_telling`). findings: the
+    findings at the requested epsilon, else at all BUDGETS, or at NO_BUDGET for a mechanism without a budget. added:
+    findings at further epsilons, small enough for draws to refute the claim. claim: the claim in words, at the epsilon
+    of `worst`. largest: the largest loss of one unit (nats) and its evidence (`largest_losses`), None if it is unknown.
     """
 
     worst: Finding
@@ -45,9 +45,10 @@ class Checked:
 class Inputs:
     """The inputs that a check compares.
 
-    vectors, vocabulary: a mechanism on words is checked over the first `vocabulary` words of these vectors, by default
-    the embedded ones, unless its settings name its resource. compared: the most inputs to compare, chosen among all;
-    None for the usual numbers (`worst_case.Extent`).
+    vectors, vocabulary: a mechanism on words is checked over the first `vocabulary` words of the file `vectors`, by
+    default the embedded one. If the mechanism's settings name its resource, `vocabulary` has no effect and `vectors` is
+    an error. compared: the largest number of inputs to compare, chosen among all; None for the usual numbers
+    (`worst_case.Extent`).
     """
 
     vectors: Path | None = None
@@ -77,9 +78,9 @@ def check(
 ) -> Checked:
     """Run the strongest possible check of the claim of a mechanism, by name or path.
 
-    epsilon: None checks BUDGETS, and a mechanism that takes no budget once, at NO_BUDGET. alpha: error of all sampled
-    checks together; seed: of their stream. Raises UserError for values outside their range, an epsilon for a mechanism
-    that takes none, and vectors that the mechanism cannot read.
+    epsilon: if None, BUDGETS are checked, or NO_BUDGET alone for a mechanism that takes no budget. alpha: the error of
+    all sampled checks together. seed: the seed of these checks. Raises UserError for values outside their range, an
+    epsilon for a mechanism that takes none, and vectors that the mechanism cannot read.
     """
     if epsilon is not None:
         check_epsilons([epsilon], "--epsilon")

@@ -24,8 +24,8 @@ _MOST = 1 << 40  # largest number of trials of a plan
 def trials_to_refute(claim: float, leak: float, power: float, candidates: int, level: float) -> int:
     """Return the fewest trials that refute a claim at `level` with probability `power`, if `leak` is the true loss.
 
-    claim, leak: in nats; an infinite leak makes every guess right. Raises UserError for a leak within the claim, which
-    no audit refutes, and for values outside their range.
+    claim, leak: losses in nats; an infinite leak makes every guess right. Raises UserError for a leak within the claim,
+    which no audit refutes, and for values outside their range.
     """
     _check(power, candidates, level)
     if not 0 <= claim < leak:
@@ -50,9 +50,9 @@ def trials_to_refute(claim: float, leak: float, power: float, candidates: int, l
 def trials_for_width(loss: float, width: float, power: float, candidates: int, alpha: float) -> int:
     """Return a number of trials whose interval is at most `width` nats wide with probability `power`.
 
-    One trial fewer does not suffice, but a still smaller number may, since the probability is not monotone. The
-    interval is from `loss` to `upper` of an estimate. loss: the true loss. Raises UserError for values outside their
-    range.
+    With one trial fewer, the probability is too small. With still fewer it may be large enough again, since it is not
+    monotone. The interval extends from `loss` to `upper` of an estimate. loss: the true loss. Raises UserError for
+    values outside their range.
     """
     _check(power, candidates, alpha)
     if not (width > 0 and loss >= 0 and math.isfinite(loss)):

@@ -1,4 +1,4 @@
-"""Rewrites for publication: of the lines of a file or stream, or of columns of a table.
+"""Rewrites for publication, of the lines of a file or stream or of columns of a table.
 
 Shipped mechanisms, and others that draw by `core.laws.sample`, draw exactly from the operating system's randomness
 (`epsilometer.core.exact_samplers`). They reserve a millionth of the epsilon for the rounding of the laws. A user's
@@ -38,7 +38,7 @@ from epsilometer.runtime.streams import results
 from epsilometer.runtime.withholding import withheld
 
 _LINES = 10_000  # largest number of lines rewritten at a time
-_TWICE = 8  # rewrites repeated with the same noise, which must be equal
+_TWICE = 8  # number of rewrites that are made twice with the same noise, and must then be equal
 
 
 @dataclass

@@ -41,8 +41,8 @@ class Need(StrEnum):
 class Gives(StrEnum):
     """Properties of a question's evidence.
 
-    LOW, HIGH: it gives a lower bound, an upper bound of the figure. OUTCOMES: it has a number for each independent
-    trial. MORE: further trials can be added until a limit is decided.
+    LOW: the evidence gives a lower bound of the figure. HIGH: it gives an upper bound. OUTCOMES: it has a number for
+    each independent trial. MORE: further trials can be added until a limit is decided.
     """
 
     LOW = "lower bound"
@@ -56,8 +56,8 @@ class Observed:
     """The evidence about one figure, and the outcomes behind it.
 
     values: float [n], the outcomes of independent trials in [0, 1], in an order that depends only on the trials; empty
-    without outcomes. of_texts: each rewritten text, and True for a right guess, link or inference, or a surviving
-    identifier. row: further columns of the question.
+    without outcomes. of_texts: a pair per rewritten text: the text, and True for a right guess, link or inference, or a
+    surviving identifier. row: further columns of the question.
     """
 
     evidence: Evidence
@@ -67,7 +67,7 @@ class Observed:
 
     @property
     def name(self) -> str:
-        """The name of the figure: of an attack, a kind of identifier or a metric."""
+        """The name of the figure, such as an attack, a kind of identifier or a metric."""
         return self.evidence.of
 
 
@@ -87,7 +87,7 @@ class Question(Protocol):
         ...
 
     def limit(self, of: Subject, allowed: float) -> Limit:
-        """Return a limit on the figures. Raises UserError for a value that no trials could show kept or exceeded."""
+        """Return a limit on the figures. Raises UserError for a value that trials cannot test."""
         ...
 
     def tests(self, of: Subject) -> Sequence[str]:
@@ -117,8 +117,8 @@ class ShownByLaw(Protocol):
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
         """Return the evidence of the law, or the reason to ignore it because of rewrites.
 
-        The first is given if the law proves the limit kept and rewrites do not refute it, the second if they do. Both
-        are None without a law, and if it does not prove the limit kept.
+        If the law proves the limit kept, the result is the evidence, or the reason if rewrites refute the law. Both are
+        None if there is no law or it does not prove the limit kept.
         """
         ...
 
@@ -130,7 +130,7 @@ class OfGuesses(Protocol):
     learns: ClassVar[bool]
 
     def learn(self, of: Subject, guessed: Sequence[Any]) -> Sequence[Any]:
-        """Return, for each attack, thresholds learnt from separate trials; None for each unless `learns`."""
+        """Return, for each attack, thresholds learnt from separate trials; each is None unless `learns`."""
         ...
 
     def count(self, learnt: Sequence[Any], guessed: Sequence[Any]) -> Sequence[Hits | Confident]:
@@ -154,9 +154,9 @@ class TableRequest:
 
     texts: a table with the column `text` and the columns that the question reads. mechanism, settings, epsilons,
     attacks, design: as in `epsilometer.audit`. rewrites: recorded rewrites instead of a mechanism, with the columns
-    original, rewrite and, if there are several budgets, epsilon. trials: None for the question's usual number. columns:
-    names of columns to print, separated by commas, or `all`. read: a function that reads these columns of another file
-    in the same way as the texts.
+    original, rewrite and, if there are several budgets, epsilon. trials: the number of trials, None for the question's
+    usual number. columns: names of columns to print, separated by commas, or `all`. read: a function that reads named
+    columns of another file in the same way as the texts.
     """
 
     texts: pl.DataFrame | None = None

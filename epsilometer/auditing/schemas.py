@@ -29,7 +29,7 @@ ESTIMATES: Schema = {  # a row per attack, and the rows `strongest` and `stronge
     "candidates": pl.Int64,
     "successes": pl.Int64,
     "success_rate": pl.Float64,
-    "loss": pl.Float64,  # guessing loss (delta is always 0); so are point, upper and ceiling
+    "loss": pl.Float64,  # guessing loss, with delta 0; point, upper and ceiling are guessing losses too
     "point": pl.Float64,
     "upper": pl.Float64,
     "ceiling": pl.Float64,
@@ -37,15 +37,15 @@ ESTIMATES: Schema = {  # a row per attack, and the rows `strongest` and `stronge
     "loss_at_delta": pl.Float64,  # epsilon that the successes prove for a claim with that delta (TeDA eq. 11)
     "equal_trials": pl.Int64,  # trials whose candidates have equally many words
     "equal_successes": pl.Int64,
-    "equal_loss": pl.Float64,  # the loss on these trials, which excludes the number of words; null without any
+    "equal_loss": pl.Float64,  # loss proved on these trials, where word counts reveal nothing; null without such trials
     "claim": pl.String,
-    "covered": pl.Int64,  # trials for whose candidates the claim bounds the loss
+    "covered": pl.Int64,  # trials whose candidates the claim covers
     "expected": pl.Float64,  # the largest expected number of successes that the claim allows; null without a claim
     "p_value": pl.Float64,
     "verdict": pl.String,
     "refutable": pl.Float64,  # the largest claimed loss that this test could refute if every guess were right
     "trials_needed": pl.Int64,  # fewest trials that could refute the claim; null if no number could
-    "best_attack": pl.String,  # the attack behind a row of the strongest; null in other rows
+    "best_attack": pl.String,  # the attack that a row `strongest` is about; null in other rows
     "control": pl.Boolean,  # True for a mechanism that only checks the audit
     "sees": pl.String,  # view of the attack: text, units, latents, provider
     "released": pl.Boolean,  # True if the mechanism releases that view
@@ -58,11 +58,11 @@ ESTIMATES: Schema = {  # a row per attack, and the rows `strongest` and `stronge
     "tpr_low": pl.Float64,
     "tpr_high": pl.Float64,
     "posterior_loss": pl.Float64,  # loss by averaged posteriors (`posteriors`): assumes the mechanism's law
-    "posterior_point": pl.Float64,  # these three are null without a law, and if the sampler departs from it
+    "posterior_point": pl.Float64,  # the posterior columns are null without a law, or if the sampler departs from it
     "posterior_upper": pl.Float64,
     "departure_p": pl.Float64,  # p-value of the hits given their posteriors under the law; null without a law
     "fit_p": pl.Float64,  # p-value of the outputs under the law (`goodness_of_fit`); the same for all attacks
-    "departs": pl.Boolean,  # True if either refutes the law, at alpha divided by the number of tests
+    "departs": pl.Boolean,  # True if departure_p or fit_p refutes the law, at alpha divided by the number of tests
 }
 
 OVERALL: Schema = {  # the one verdict on a row's claim (`verdicts.overall`), and its source
@@ -83,11 +83,11 @@ AUDIT: Schema = {  # the table of `text_audit.audit`, for one mechanism on the g
     "apart": pl.Int64,  # answers with reasoning that is not part of the rewrite
     "constant": pl.Boolean,  # True if all rewrites of two or more texts are equal
     "memory": pl.String,  # kind of answers to repeated texts (`trials.memory`); null with too few repeats
-    "loss_of_law": pl.Float64,  # loss with each text counted once, if each has one permanent answer; else null
+    "loss_of_law": pl.Float64,  # loss if each text counts once; null unless each text has one permanent answer
     **OVERALL,
 }
 
-CLAIMS: Schema = {  # results of `worst_case`; the witness (x, other, output) is null if inputs are private
+CLAIMS: Schema = {  # results of `worst_case`; x, other and output are null if inputs are private
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "audited": pl.Boolean,  # False if the check added this epsilon, at which draws can refute a claim
@@ -197,7 +197,7 @@ UNIT_LOSSES: Schema = {  # results of the audit over units (`units`); a row per 
     "delta": pl.Float64,
     "claim": pl.String,
     "covered": pl.Int64,  # coins whose two words the claim covers; the verdict is based on these
-    "claimed": pl.Float64,  # the largest claimed loss between the two words of such a coin; null without any
+    "claimed": pl.Float64,  # largest claimed loss between the two words of a covered coin; null without one
     "p_value": pl.Float64,
     "verdict": pl.String,
     "best_attack": pl.String,
@@ -209,7 +209,7 @@ WORST_PAIRS: Schema = {  # the pair of texts with the largest loss in a search (
     "pairs": pl.String,  # group: "all", "equal length", or "one word" (a text with one word exchanged)
     "compared": pl.Int64,  # number of pairs at the start of the search
     "method": pl.String,  # "sampled", or "exact, by its stated law" if the distribution of the output is known
-    "attack": pl.String,  # the best attack of the search; null for an exact loss, as are all counts of trials
+    "attack": pl.String,  # best attack of the search; null for an exact loss, like all counts of trials
     "trials": pl.Int64,  # number of fresh trials of this pair
     "successes": pl.Int64,
     "loss": pl.Float64,
@@ -220,7 +220,7 @@ WORST_PAIRS: Schema = {  # the pair of texts with the largest loss in a search (
     "claim": pl.String,
     "claimed": pl.Float64,  # claimed loss of this pair
     "p_value": pl.Float64,
-    "verdict": pl.String,  # on this pair alone
+    "verdict": pl.String,  # verdict on this pair alone
     **OVERALL,
     "x": pl.Int64,  # indices of audited texts: the pair, or the edited text and the source of the new word
     "other": pl.Int64,
@@ -242,9 +242,9 @@ EXACT: Schema = {  # exact losses of a cell by its law; a row per budget and gro
     "average": pl.Float64,  # guess loss at the mean error over the pairs, weighted as trials draw them
     "average_low": pl.Float64,  # bounds of the average over the compared pairs
     "average_high": pl.Float64,
-    "all_low": pl.Float64,  # bounds for all pairs that trials can draw: a 99 % interval if pairs were drawn;
-    "all_high": pl.Float64,  # at most relative_epsilon if that is over all pairs
-    "median": pl.Float64,  # median, 95 % quantile and largest of the guess losses of pairs
+    "all_low": pl.Float64,  # bounds of the average over all pairs that trials can draw; a 99 % interval if
+    "all_high": pl.Float64,  # only a sample was compared; at most relative_epsilon if that is over all pairs
+    "median": pl.Float64,  # guess losses of the pairs: their median, 95 % quantile (q95) and largest (worst)
     "q95": pl.Float64,
     "worst": pl.Float64,
     "worst_x": pl.Int64,  # indices of the worst pair's texts
@@ -252,16 +252,16 @@ EXACT: Schema = {  # exact losses of a cell by its law; a row per budget and gro
     "above_4": pl.Int64,  # number of texts whose guess loss to some compared text may exceed 4 nats
     "relative_epsilon": pl.Float64,  # the largest pure loss
     "relative_method": pl.String,  # "all pairs" of the audited texts, or "lower bound"
-    "witness_x": pl.Int64,
+    "witness_x": pl.Int64,  # indices of the two texts with the largest pure loss
     "witness_other": pl.Int64,
-    "witness": pl.String,  # the output with that loss, as text; null if texts are private
+    "witness": pl.String,  # the output with the largest pure loss, as text; null if texts are private
     "claim": pl.String,
-    "claimed": pl.Float64,  # claimed loss of the pair nearest to its claim
+    "claimed": pl.Float64,  # claimed loss of the pair whose loss comes nearest to its claim
     "claimed_delta": pl.Float64,
     "delta_at_claim": pl.Float64,  # delta at the claimed loss, the largest over the pairs, rounded up
-    "delta_at_4_low": pl.Float64,  # lower bound of delta at 4 nats, the mean over pairs and directions (the tail)
-    "delta_at_4": pl.Float64,  # its upper bound
-    "all_delta_at_4_low": pl.Float64,  # the same over all pairs that trials can draw;
+    "delta_at_4_low": pl.Float64,  # lower bound of the tail: delta at 4 nats, averaged over pairs and directions
+    "delta_at_4": pl.Float64,  # upper bound of the tail
+    "all_delta_at_4_low": pl.Float64,  # bounds of the tail over all pairs that trials can draw;
     "all_delta_at_4": pl.Float64,  # null for more than two candidates, unless all pairs have a relative_epsilon
     "verdict": pl.String,
     "method": pl.String,  # "exact", "importance", or "at least"; if pairs were drawn, "exact, N of M pairs"
@@ -296,9 +296,9 @@ DECISIONS: Schema = {  # decisions on stated limits (`decisions.decide`); a row 
     "high_by": pl.String,
     "decision": pl.String,
     "why": pl.String,  # for a limit, why it is open or contradictory; for `all`, the limits that decide
-    "needed": pl.Int64,  # number of the things in `settles`; null if unknown or not a number
+    "needed": pl.Int64,  # how many of the things in `settles` are needed; null if unknown or not a number
     "settles": pl.String,  # what would settle an open limit; null if it is settled
-    "worst_pair": pl.Float64,  # only for `all`, as all that follow: the largest guess loss of a compared pair
+    "worst_pair": pl.Float64,  # largest guess loss of a compared pair; this and the next columns are only for `all`
     "texts_above_4": pl.Int64,  # number of texts whose guess loss to some compared text exceeds 4 nats
     "texts_compared": pl.Int64,
     "pairs_compared": pl.Int64,
@@ -367,12 +367,12 @@ DOWNSTREAM: Schema = {  # scores of a classifier of a label, or a regression of 
     "epsilon": pl.Float64,
     "label": pl.String,
     "role": pl.String,  # task, attribute or number
-    "setting": pl.String,  # majority; clean; private (learnt from rewrites, tested on clean texts); and, tested on
-    # rewrites, rewritten (a task), static or adaptive (an attribute)
+    "setting": pl.String,  # majority, clean, or private (trained on rewrites, tested on clean texts);
+    # or, if tested on rewrites: rewritten (for a task), static or adaptive (for an attribute)
     "kind": pl.String,  # kind of classifier: "transformer", "linear", "encoder"; null for the majority
     "seed": pl.Int64,
-    "macro_f1": pl.Float64,  # null for a regression, as are all scores but the correlations
-    "low": pl.Float64,  # bounds of the mean macro F1 of all seeds, over test texts; equal for each seed
+    "macro_f1": pl.Float64,  # null for a regression, like all scores except the correlations
+    "low": pl.Float64,  # interval, over test texts, of the macro F1 averaged over seeds; the same for each seed
     "high": pl.Float64,
     "binary_f1": pl.Float64,  # F1 of the last class by name; null for more than two classes
     "accuracy": pl.Float64,
@@ -393,7 +393,7 @@ LEAKAGE: Schema = {  # identifiers that rewrites contain unchanged, over all tri
     "identifiers": pl.Int64,
     "recorded": pl.Int64,  # number recorded by the corpus; patterns found the others
     "survived": pl.Int64,
-    "partly": pl.Int64,  # others that survived in part: a surname, initials, last digits (`text.identifier_matching`)
+    "partly": pl.Int64,  # number that survived in part: a surname, initials, last digits (`text.identifier_matching`)
     "share": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
@@ -405,7 +405,7 @@ SURVIVING: Schema = {  # surviving identifiers, one per text; a row per epsilon,
     "shape": pl.String,  # form and place in which it was planted; null for recorded identifiers
     "texts": pl.Int64,
     "survived": pl.Int64,
-    "partly": pl.Int64,  # others that survived in part
+    "partly": pl.Int64,  # number that survived only in part
     "share": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
@@ -418,7 +418,7 @@ SURVIVING: Schema = {  # surviving identifiers, one per text; a row per epsilon,
 LINKS: Schema = {  # a row per epsilon and attack by linking (`linking`), and `strongest`
     "epsilon": pl.Float64,
     "attack": pl.String,
-    "best_attack": pl.String,  # the attack behind a row of the strongest; null in other rows
+    "best_attack": pl.String,  # the attack that a row `strongest` is about; null in other rows
     "people": pl.Int64,  # people with known facts
     "sets": pl.Int64,
     "rewrites": pl.Int64,  # rewrites in each set, one per person

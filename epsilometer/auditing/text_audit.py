@@ -71,7 +71,7 @@ from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words
 
 VIEWS = ("text", "released", "inside")  # views of an adversary
-_USUAL = (0.5, 2.0)  # mean lengths of word vectors that are nothing to note
+_USUAL = (0.5, 2.0)  # range of mean lengths of word vectors that needs no note
 
 Named = str | Path | Mechanism | RewriteFunction  # a mechanism: a name, a path, an object or a function
 Attacks = Sequence[str | Path | Attack] | Mapping[str, Mapping[str, Any]]  # a mapping gives settings to each
@@ -106,15 +106,16 @@ def audit(
     a mechanism without a privacy budget, such as a function `rewrite(text, rng) -> str`. attacks: names in
     `epsilometer.attacks`, paths of files, objects, or a mapping from names and paths to settings, as in `{"embedding":
     {"model": "..."}, "lexical": {}}`; by default all attacks without a large model. trials: the number of trials at
-    each epsilon. design: how trials are drawn and judged. Returns a row per epsilon and attack, with the columns of
-    `AUDIT`: the attack's view, its successes, `loss` (in nats, the lower bound at confidence 1 - alpha/2), the claim
-    and the verdict on it, the shares of truncated texts and out-of-vocabulary words, and the number of distractors. The
-    table prints the six columns `losses.SHORT`; `table.columns` lists all. Notes and skipped attacks are printed on
-    standard error. If the mechanism has laws, its claim is also checked in the worst case (`claims.judging`). `verdict`
-    is by the row's guesses, `overall` by all guesses and that check together, and `overall_by` is its source. The row
-    `strongest` is about the best of several attacks that see the released view (Bonferroni). If some attacks see more,
-    the row `strongest_inside` is about the best of all. All attacks share the same trials. Raises UserError for values
-    outside their range, before any model loads.
+    each epsilon. design: the settings for drawing and judging trials. Returns a row per epsilon and attack, with the
+    columns of `AUDIT`: the attack's view, its successes, `loss` (in nats, the lower bound at confidence 1 - alpha/2),
+    the claim and the verdict on it, the shares of truncated texts and out-of-vocabulary words, and the number of
+    distractors. The table prints the six columns `losses.SHORT`; `table.columns` lists all. Notes and skipped attacks
+    are printed on standard error. If the mechanism has laws, its claim is also checked in the worst case
+    (`claims.judging`). `verdict` judges the claim by the row's guesses. `overall` judges it by all guesses and that
+    check together, and `overall_by` is the source of `overall`. The row `strongest` is about the best of several
+    attacks that see the released view (Bonferroni). If some attacks see more, the row `strongest_inside` is about the
+    best of all. All attacks share the same trials. Raises UserError for values outside their range, before any model
+    loads.
     """
     texts, design = distinct(texts), as_installed(design)
     if epsilons is not None:
@@ -319,7 +320,7 @@ def applicable(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> di
 
 
 def seeing(attacks: Mapping[str, Attack], mechanism: Mechanism | None, view: str) -> dict[str, Attack]:
-    """Return the attacks that see at most the "text", or the "released" view, or everything ("inside")."""
+    """Return the attacks that see no more than a view: the "text", the "released" view, or everything ("inside")."""
     if view not in VIEWS:
         raise UserError(f"sees must be one of {', '.join(VIEWS)}, got {view!r}", "EPS-A167")
     allowed = dict(zip(VIEWS, (frozenset({TEXT}), releases(mechanism) | {TEXT}, frozenset(SEES)), strict=True))[view]
@@ -384,9 +385,9 @@ def attacked(
 ) -> Losses:
     """Return the audit's table for existing rewrites: one row per epsilon and attack that applies to the mechanism.
 
-    rewrites: of all trials, by epsilon. mechanism: the mechanism that made them, None if unknown. design: only alpha,
-    seed, fpr and prior are used. worst: from `worst_cases`; its verdicts count in `overall`. If several attacks apply,
-    there is a row `strongest`, and `strongest_inside` if some see more than the released view.
+    rewrites: the rewrites of all trials, by epsilon. mechanism: the mechanism of these rewrites, None if unknown.
+    design: only alpha, seed, fpr and prior are used. worst: from `worst_cases`; its verdicts count in `overall`. If
+    several attacks apply, there is a row `strongest`, and `strongest_inside` if some see more than the released view.
     """
     texts, candidates = pool.texts, trials.candidates
     applied = {name: attack for name, attack in attacks.items() if applies(attack, mechanism)}
@@ -554,7 +555,7 @@ def loss_of_law(right: NDArray[np.bool_], source: NDArray[np.integer], candidate
     """Return the lower bound on the loss under the mechanism's law, in nats, at confidence 1 - alpha / 2.
 
     right: [n], True for a right guess. source: [n], the index of the rewritten text. If each text has one permanent
-    answer, trials of one text are not independent, since all show the same draw. But the shares of right guesses of
+    answer, trials of one text are not independent, since all show the same answer. But the shares of right guesses of
     different texts are independent, and betting (`betting`) bounds their mean over the population of texts.
     """
     _, number = np.unique(source, return_inverse=True)

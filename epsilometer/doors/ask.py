@@ -23,7 +23,7 @@ from epsilometer.auditing.trials.answers import Tally
 from epsilometer.core.guarantees import stored
 from epsilometer.runtime.progress import note
 
-_BELOW = 1e-6  # error at which an attack is called worse than blind guessing
+_BELOW = 1e-6  # error probability of calling an attack worse than blind guessing
 ANSWERS = {
     "epsilon": pl.Float64,
     "figure": pl.String,
@@ -112,7 +112,7 @@ def _row(observed: Observed, epsilon: float, alpha: float) -> dict[str, Any]:
         "measure": evidence.scale.measure,
         "by": str(evidence.by),
         "trials": evidence.data.n,
-        "point": max(point(evidence), evidence.scale.figure(0.0)),  # a difference may be below the scale
+        "point": max(point(evidence), evidence.scale.figure(0.0)),  # a difference of rates may be smaller
         "low": low,
         "high": high,
         "covers": str(evidence.covers),

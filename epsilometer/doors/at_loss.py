@@ -1,8 +1,8 @@
 """Several mechanisms at one empirical loss, compared on the same trials by any questions.
 
 Each mechanism is calibrated by `which_text` to the same loss (`doors/calibrate.py`). Then all of them are observed in
-the same fresh trials, and each pair is compared (`doors/compare.py`). A mechanism whose search ends without an epsilon
-keeps its row, and is not compared.
+the same fresh trials, and each pair is compared (`doors/compare.py`). If the search for a mechanism ends without an
+epsilon, the mechanism has a row but is not compared.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ Rows = list[dict[str, Any]]
 class AtLoss:
     """Mechanisms at one loss.
 
-    target: the loss, in nats. texts: their number. search, design: of the search. calibrated: a row for each mechanism,
-    as `calibrate` has them. subjects: those whose epsilon was found.
+    target: the loss, in nats. texts: the number of texts. search, design: the settings of the search. calibrated: a row
+    for each mechanism, like the rows of `calibrate`. subjects: the mechanisms whose epsilon was found, as subjects.
     """
 
     target: float
@@ -59,10 +59,10 @@ class AtLoss:
 
 @dataclass(frozen=True)
 class Side:
-    """What one question shows of mechanisms at one loss.
+    """The answers to one question about mechanisms at one loss.
 
-    figures: a row for each mechanism and figure, as `ask` has them, with `mechanism`. compared: a
-    row for each pair and figure, with `first` and `second`; empty for fewer than two mechanisms.
+    figures: a row for each mechanism and figure, like the rows of `ask`, with `mechanism`. compared: a row for each
+    pair and figure, with `first` and `second`; empty for fewer than two mechanisms.
     """
 
     figures: Rows
@@ -80,9 +80,10 @@ def calibrated_to(
 ) -> AtLoss:
     """Search, for each mechanism, for the epsilon at which its loss meets the target.
 
-    mechanisms: names or objects, or names with settings. questions: those that will be asked, which are checked first.
-    Raises UserError, before any search, for fewer than two mechanisms, for a mechanism that is repeated or has no
-    privacy budget, for a target out of range, and for texts of which no candidate set can be drawn.
+    mechanisms: names or objects, or names with settings. questions: the questions that will be asked, to check that the
+    mechanisms allow them. Raises UserError, before any search, for fewer than two mechanisms, for a mechanism that is
+    repeated or has no privacy budget, for a target out of range, and for texts from which no candidate set can be
+    drawn.
     """
     search.goal(target)  # refuses a target out of range
     named = list(mechanisms)
@@ -142,9 +143,10 @@ def article(
     trials: int | None = None,
     name: str = "texts",
 ) -> Article:
-    """Return what a paper shows of mechanisms at one loss: the losses and the similarity, compared. name: of the texts.
+    """Return a paper's results on mechanisms at one loss: losses and similarity, compared. name: the texts' name.
 
-    trials: of both, None for the usual numbers. Raises UserError as `calibrated_to` does.
+    trials: the number of trials for each of the two, None for the usual numbers. Raises UserError as `calibrated_to`
+    does.
     """
     similarity = Similarity(metric="cosine" if installed("models") else "jaccard")
     if trials is not None:

@@ -1,10 +1,10 @@
 """Calibration: the epsilon at which a figure of any question meets a target.
 
-If limits of the question are upper limits, as for a loss, the largest figure must meet the target; if they are lower
-limits, as for similarity, the smallest. `computed.meet` chooses the epsilons. A look observes the figures at one
-epsilon in fresh trials; the figures share the error level of the look (`calibration/looks.py`). The first look at an
-epsilon has enough trials to show that a limit at the target is kept, or exceeded (`Question.amount`). While the
-figure's interval contains the target, each further look has GROWTH times as many trials, up to 1 / PARTS of the budget.
+If the question's limits are upper limits, as for a loss, its largest figure must meet the target. If they are lower
+limits, as for similarity, its smallest figure must. `computed.meet` chooses the epsilons. A look observes the figures
+at one epsilon in fresh trials; the figures share the error level of the look (`calibration/looks.py`). The first look
+at an epsilon has enough trials to show a limit at the target kept or exceeded (`Question.amount`). While the figure's
+interval contains the target, each further look has GROWTH times as many trials, up to 1 / PARTS of the budget.
 which_text has its own search by betting, which takes fewer rewrites (`calibration/search.py`).
 """
 
@@ -50,9 +50,10 @@ LOOKS = 12  # the first look at an epsilon spends at most budget / LOOKS
 class Searched:
     """The result of a search.
 
-    status, epsilon, low, high: as in `computed.Met`; for which_text as in `sampled.Calibrated`. trials: the number of
-    rewrites. by: the measure of the search; for which_text hits or posteriors. attacks: those whose figures were
-    searched; empty if the figures cover every adversary. reason: why epsilon is missing, or a remark.
+    status, low, high: as in `computed.Met`; for which_text as in `sampled.Calibrated`. epsilon: `best` in the same
+    place. trials: the number of rewrites. by: the measure of the search; for which_text, hits or posteriors. attacks:
+    the attacks whose figures were searched, empty if the figures cover every adversary. reason: the reason for a
+    missing epsilon, or a remark.
     """
 
     status: str
@@ -124,7 +125,7 @@ class _Looking:
         self._each = 0.0  # rewrites per trial, measured by the first look
 
     def __call__(self, epsilon: float, turn: Turn) -> Look | None:
-        """Return the bounds of the largest figure, or of the smallest, at an epsilon."""
+        """Return the bounds of the figure that must meet the target, at an epsilon."""
         count = self._count(turn)
         if count is None:
             return None
@@ -144,7 +145,7 @@ class _Looking:
         return Look(low, high, rewrites)
 
     def _count(self, turn: Turn) -> int | None:
-        """Return the number of trials; None if no more than in the last look, or if too few rewrites are left."""
+        """Return the number of trials; None if they are no more than in the last look, or too few."""
         most = self._fewest if not self._each else int(min(self._most, turn.left) / self._each)
         before, planned = (self._fewest * GROWTH**again for again in (turn.again - 1, turn.again))
         if turn.again and before >= most:
@@ -210,7 +211,7 @@ def calibrate_on(
 
 
 def searched(run: Callable[[], Searched]) -> dict[str, Any]:
-    """Run a search and return its columns; if it cannot run, they have the reason and no epsilon."""
+    """Run a search and return its columns; if it cannot run, the columns have the reason and no epsilon."""
     try:
         return run().row
     except LawError:  # an invalid law of the mechanism must not look like a skipped search
@@ -223,7 +224,7 @@ def searched(run: Callable[[], Searched]) -> dict[str, Any]:
 def searching(
     texts: Sequence[str] | pl.DataFrame, built: Any, label: str, search: Search, *, design: Design
 ) -> Subject:
-    """Return the mechanism on texts, by the attacks of a search. Raises UserError without a privacy budget."""
+    """Return the mechanism on texts, with the attacks of a search. Raises UserError without a privacy budget."""
     if not has_budget(built):
         raise UserError(
             "this mechanism has no privacy budget, so there is none to calibrate; audit it instead", "EPS-Q002"

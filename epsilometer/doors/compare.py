@@ -48,7 +48,7 @@ COMPARED = {
     "finding": pl.String,
 }
 SIDES = ("first", "second")
-_ANY = 0.5  # lies in the range of every figure: shares, probabilities and nats
+_ANY = 0.5  # a limit in the range of every figure: shares, probabilities and nats
 
 Side = tuple[Named, float | None]
 """A mechanism and its epsilon, None for one without a privacy budget."""
@@ -64,13 +64,14 @@ class Comparisons(Printed):
 def compare(question: Question, first: Subject, second: Subject, trials: int | None = None) -> Comparisons:
     """Compare two subjects by the figures of a question, in the same trials.
 
-    first, second: with the same texts and the same design. trials: None for the question's usual number. Columns:
-    figure (the attack, kind or metric; a first row `strongest` if several attacks ran on both), compared (the figures
-    of that row), trials, `first more` and `second more` (numbers of trials in which the first or the second has the
-    larger outcome), `p value`, `p Holm`, the bounds of both figures (`first low`, ..., each wrong with probability
-    alpha / 2) and the `finding` in words. All findings hold together at level alpha. Figures that only one of the two
-    has are in the last rows, without a comparison. Raises UserError for a question without an outcome per trial, for
-    subjects that lack what the question needs, and for subjects with different trials.
+    first, second: subjects with the same texts and the same design. trials: None for the question's usual number.
+    Columns: figure (the attack, kind or metric; the first row is `strongest` if several attacks ran on both), compared
+    (the figures that the row compares), trials, `first more` and `second more` (numbers of trials in which the first or
+    the second has the larger outcome), `p value`, `p Holm`, the bounds of both figures (`first low`, ..., each wrong
+    with probability alpha / 2) and the `finding` in words. The probability that any finding is wrong is at most alpha.
+    Figures that only one of the two has are in the last rows, without a comparison. Raises UserError for a question
+    without an outcome per trial, for subjects that lack what the question needs, and for subjects with different
+    trials.
     """
     if Gives.OUTCOMES not in question.gives:
         raise UserError(
@@ -105,7 +106,7 @@ def observed_by(question: Question, subjects: Sequence[Subject], trials: int | N
 def compared_all(question: Question, subjects: Sequence[Subject], sides: Sequence[Figures]) -> list[dict[str, Any]]:
     """Return the rows of every pair of subjects, with their names in `first` and `second`.
 
-    sides: from `observed_by`. All findings of all pairs hold together at level alpha.
+    sides: from `observed_by`. The probability that any finding of any pair is wrong is at most alpha.
     """
     names = [comparing.labels((of.name, stored(of.epsilon)), ("", None))[0] for of in subjects]
     pairs = list(combinations(range(len(subjects)), 2))
@@ -122,7 +123,7 @@ def compared_all(question: Question, subjects: Sequence[Subject], sides: Sequenc
 def compared(
     pairs: Sequence[Sequence[Figures]], labels: Sequence[Sequence[str]], alpha: float, *, at_least: bool
 ) -> list[list[dict[str, Any]]]:
-    """Return the rows of each pair of subjects; all findings hold together at level alpha.
+    """Return the rows of each pair of subjects; the probability that any finding is wrong is at most alpha.
 
     pairs: the figures of both subjects, by name. labels: the names of both subjects of each pair. at_least: True if a
     larger figure is better.
@@ -256,6 +257,6 @@ def _check_same(first: Observed, second: Observed) -> None:
 
 
 def _same(first: Observed, second: Observed) -> bool:
-    """Return True if both have equally many outcomes, of trials with the same texts."""
+    """Return True if both have equally many outcomes, and their trials have the same texts."""
     texts = [[text for text, _ in each.of_texts] for each in (first, second)]
     return 0 < len(first.values) == len(second.values) and texts[0] == texts[1]

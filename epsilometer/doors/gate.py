@@ -2,7 +2,8 @@
 
 `auditing/gate_statistics.py` has the statistics. Questions about guesses (`Gives.MORE`) share one game; its trials come
 in batches until every limit is decided. Each other question is judged once, on a number of trials that is fixed
-beforehand, within an equal part of the budget. All limits share alpha. `exit_code` gives the shell's exit code.
+beforehand and costs at most an equal part of the budget. All limits share alpha. `exit_code` gives the shell's exit
+code.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class Rules:
     limits: pairs of a question and the largest value allowed for each of its figures (for similarity, the smallest).
     increase: the smallest increase over the baseline to notice, in nats. budget: the largest number of rewrites.
     max_missing: the largest share of a service's answers that may be withheld, truncated or empty before the gate ends
-    with an error; with any such answer no limit passes. errors: the error probabilities of the verdict. Raises
-    UserError for values outside their range.
+    with an error. If even one answer is missing in this way, no limit passes. errors: the error probabilities of the
+    verdict. Raises UserError for values outside their range.
     """
 
     limits: Sequence[tuple[Question, float]] = ()
@@ -73,8 +74,8 @@ def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = No
     """Judge a subject on fresh trials, until they decide or the budget is spent.
 
     accepted: the estimates of earlier trials, by attack. Raises UserError if nothing is limited, if the subject lacks
-    what a question needs, if no number of trials within the budget could show a limit kept, and if other attacks were
-    accepted than run: a leak that only a missing attack finds would pass. It also raises UserError if too
+    what a question needs, if no number of trials within the budget could show a limit kept, and if the accepted attacks
+    are not the attacks that run: a leak that only a missing attack finds would pass. It also raises UserError if too
     many answers of a service are missing, unless a limit is already shown to be exceeded.
     """
     of = replace(of, tally=Tally())
@@ -175,8 +176,8 @@ def _check_missing(answers: Answers, rewrites: int, most: float) -> None:
 class _Played:
     """Limits on the guesses of one game, whose trials come in batches.
 
-    questions: each with its limit. baseline: by attack of which_text, the limit derived from its accepted loss; None if
-    that loss has no finite upper bound. Empty without a baseline.
+    questions: the questions, each with its limit. baseline: for each attack of which_text, the limit derived from its
+    accepted loss, None if that loss has no finite upper bound; empty without a baseline.
     """
 
     of: Subject
@@ -228,7 +229,7 @@ class _Played:
         guesses, of_texts = _guesses(of, "gate"), {name: list[tuple[str, bool]]() for name in of.attacks}
 
         def measure(first: int, count: int) -> list[Hits | Confident]:
-            _check_missing(of.tally.total, rules.budget, rules.max_missing)  # of the whole budget: ends early
+            _check_missing(of.tally.total, rules.budget, rules.max_missing)  # a share of the budget: ends early
             every = guesses(of.epsilon, first, count, everyone)
             for name, each in zip(of.attacks, every, strict=True):
                 of_texts[name] += outcomes_of_texts(of, each)

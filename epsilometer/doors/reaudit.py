@@ -1,9 +1,9 @@
 """A re-audit: changes of the figures of any questions since they were accepted as a baseline.
 
 The baseline holds the outcome of every trial, and a re-audit observes the same trials again. The sign test compares the
-outcomes (McNemar's exact test for outcomes of 0 or 1), corrected for the number of figures by Holm and Tarone. The
-re-audits of a year share alpha (`reaudit/drift.py`). The random numbers are the same as well, so an unchanged mechanism
-gives equal outcomes.
+outcomes (for outcomes of 0 or 1 it is McNemar's exact test). Its p-values are corrected for the number of figures by
+the methods of Holm and Tarone. The re-audits of a year share alpha (`reaudit/drift.py`). The random numbers are the
+same as well, so an unchanged mechanism gives equal outcomes.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from epsilometer.reaudit.hashes import DIGITS
 class Figure(BaseModel):
     """A figure of a question.
 
-    low, high: its bounds; null if infinite. trials: a hash of the trials' texts. outcomes: one per trial; a larger
-    outcome is worse.
+    low, high: the bounds of the figure, null if infinite. trials: a hash of the trials' texts. outcomes: one number per
+    trial; a larger one is worse.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -59,7 +59,7 @@ class Asked(BaseModel):
 
 
 class Baseline(BaseModel):
-    """Accepted figures of a subject. reaudits: the dates of re-audits; those of a year share alpha."""
+    """Accepted figures of a subject. reaudits: the dates of re-audits; all re-audits of a year share alpha."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -106,7 +106,8 @@ def accept(asked_for: Mapping[str, Question], of: Subject, trials: int | None = 
 def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
     """Observe a baseline's trials again; return the baseline with this date, and the change of each figure.
 
-    Raises UserError for another mechanism, another epsilon or other texts: their trials differ from the baseline's.
+    Raises UserError for another mechanism, another epsilon or other texts, whose trials would differ from the
+    baseline's.
     """
     now = {"mechanism": of.name, "epsilon": stored(of.epsilon), "texts": of.digest}
     for what, value in now.items():

@@ -1,7 +1,7 @@
 """The record of a question in a project: its figures, their outcomes, and the status of a limit.
 
-Each budget is observed once; figures and statuses come from the same trials. Bounds of figures are those of `ask`, and
-statuses those of `decide`, whose errors all figures of a question share.
+Each budget is observed once; figures and statuses come from the same trials. Figures have the bounds that `ask` gives
+and the statuses that `decide` gives. All figures of a question share the errors of the statuses.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from epsilometer.reaudit.hashes import DIGITS
 RECORD: Schema = {
     **ANSWERS,  # with a limit, the last row of a budget has the figure `all`
     "limit": pl.Float64,  # null without a limit, and for figures that are not limited
-    "at_least": pl.Boolean,  # whether a limit is the smallest value allowed
-    "status": pl.String,  # of the limit (`evidence.status.Status`)
-    "needed": pl.Int64,  # trials that could show an open limit kept
+    "at_least": pl.Boolean,  # True if the limit is the smallest value allowed
+    "status": pl.String,  # status of the limit (`evidence.status.Status`)
+    "needed": pl.Int64,  # number of trials that could show an open limit kept
     "outcomes": pl.List(pl.Float64),  # one per trial, in [0, 1]; empty if the question has none
     "drawn": pl.String,  # a hash of everything that determines the trials
-    "data": pl.String,  # how outcomes are counted: "Hits" or "Means" (`evidence.Data`)
+    "data": pl.String,  # kind of the evidence: "Hits" or "Means" (`evidence.Data`)
     "scale": pl.String,  # `evidence.limit.Scale` as JSON
 }
-_ANY = 0.5  # lies in the range of every figure: shares, probabilities and nats
+_ANY = 0.5  # a limit in the range of every figure: shares, probabilities and nats
 
 
 def record(

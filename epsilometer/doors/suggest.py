@@ -1,8 +1,8 @@
 """Limits for a gate, proposed from what a mechanism leaks today, and the workflow that keeps them.
 
-A proposed limit is the smallest round number that is not below the largest upper bound measured. So the mechanism as it
-is keeps the limit, and a change that leaks more exceeds it. A kind of identifiers, an attribute or a linkage whose
-upper bound exceeds the largest round number gets no limit: such a limit would protect nobody.
+A proposed limit is the smallest round number that is not below the largest upper bound measured. So the present
+mechanism keeps the limit, and a change that leaks more exceeds it. A kind of identifiers, an attribute or a linkage
+whose upper bound exceeds the largest round number gets no limit: such a limit would protect nobody.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from epsilometer.core.rounding import UP, rounded
 from epsilometer.doors.ask import answers
 from epsilometer.questions.identifiers import Identifiers
 
-SHARES = (0.01, 0.02, 0.05, 0.1, 0.2)  # of surviving identifiers
-LOSSES = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  # in nats
+SHARES = (0.01, 0.02, 0.05, 0.1, 0.2)  # limits on the share of surviving identifiers
+LOSSES = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  # limits on losses, in nats
 _CHECKOUT = "actions/checkout@11d5960a326750d5838078e36cf38b85af677262", "v4.4.0"
 _PYTHON = "actions/setup-python@a26af69be951a213d495a4c3e4e4022e16d87065", "v5.6.0"
-TEXTS = 120  # of each kind and shape; none of 120 survivors shows a share below .05
+TEXTS = 120  # texts of each kind and shape; if none of 120 identifiers survives, the share is shown to be below .05
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A limit, and what was measured. limit: None if none is proposed. settings: of the question, by its keys."""
+    """A proposed limit (None: no limit), the settings of its question by key, and the measured figures in words."""
 
     question: str
     limit: float | None
@@ -104,7 +104,7 @@ def _least(steps: Sequence[float], most: float) -> float | None:
 def workflow(inputs: Mapping[str, str], proposals: Sequence[Proposal]) -> str:
     """Return a workflow that runs the gate with the proposed limits.
 
-    inputs: of the action, beside the limits and the settings of questions.
+    inputs: the inputs of the action other than the limits and the settings of questions.
     """
     limited = [each for each in proposals if each.limit is not None]
     settings = [

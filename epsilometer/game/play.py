@@ -66,7 +66,7 @@ def with_queries(
     *,
     epsilons: Sequence[float],
 ) -> Iterator[None]:
-    """Add the requests of attacks with query access to those that a dry run of the trials reports (`Dry`)."""
+    """If a dry run of the trials reports its requests (`Dry`), add the requests of attacks with query access."""
     try:
         yield
     except Dry as dry:
@@ -80,9 +80,9 @@ def play(
 ) -> dict[float, dict[str, Guesses]]:
     """Return every attack's guesses, by epsilon and then by the attack's name.
 
-    outputs: by epsilon, the rewrites of the same n trials, in the order of `knowledge.likelihoods`. attacks: those that
-    apply to the mechanism. Each attack gets all epsilons in one call, so work that does not depend on epsilon is done
-    once. Raises UserError for a guess that is not the number of a candidate (0 to k - 1).
+    outputs: by epsilon, the rewrites of the same n trials, in the order of `knowledge.likelihoods`. attacks: by name;
+    each must apply to the mechanism. Each attack gets all epsilons in one call, so work that does not depend on epsilon
+    is done once. Raises UserError for a guess that is not the number of a candidate (0 to k - 1).
     """
     tables = dict(zip(outputs, knowledge.likelihoods or [None] * len(outputs), strict=True))
 

@@ -61,9 +61,9 @@ from epsilometer.report.gate import beyond_joined
 from epsilometer.runtime.progress import note
 
 _READERS = (STATIC, RELABELLED, AUGMENTED, FOLDED, ADAPTIVE)  # each reads one rewrite
-_MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law: at most half of the budget; below _FEWEST none
-_ALL = 1 << 20  # all texts of any table
-# Columns printed for recorded rewrites: of a victim, which learned from clean texts, and of an attacker.
+_MOST, _FEWEST = 1000, 50  # most and fewest rewrites to compare with the stated law
+_ALL = 1 << 20  # more texts than any table has
+# Columns printed for recorded rewrites, in the rows of victims (which learned from clean texts) and of attackers.
 _OF_VICTIMS = ("both_right", "rs_all", "rs_all_low", "rs_all_high", "coverage", "rs", "ur", "pa", "words_changed")
 _OF_ATTACKERS = ("texts_each", "trained_on", "texts", "accuracy", "majority", "loss", "point", "upper", "ceiling")
 
@@ -173,7 +173,7 @@ class Attribute:
     def table(self, request: TableRequest) -> Table | None:
         """Return the table of recorded rewrites, a row per epsilon and attacker; None without recorded rewrites.
 
-        The rows are those of `recorded_anonymity`. What is printed has a row per victim, then one per attacker.
+        The rows are those of `recorded_anonymity`. The printed table has a row per victim, then a row per attacker.
         """
         if request.rewrites is None:
             return None
@@ -227,7 +227,7 @@ class Attribute:
         return Scale("attribute", classes, joined=len(parts(self.attribute)))
 
     def _parts(self, of: Subject, count: int) -> tuple[Released, Released]:
-        """Return texts to learn from, and texts to test on: one per group, with equal classes; not yet rewritten."""
+        """Return texts to learn from, and texts to test on (one per group); none of them is rewritten yet."""
         table, seed = self._table(of).filter(pl.col(self.attribute).is_not_null()), of.design.seed
         groups = None if self.group is None else lone_apart(table[self.group].cast(pl.String).to_list(), "texts")
         labels = {self.attribute: table[self.attribute].cast(pl.String).to_list()}

@@ -1,19 +1,19 @@
 """Authorship: which of N people wrote n rewrites, seen together.
 
-The adversary knows one half of each author's texts; the other half is for tests. A trial draws an
-author and n of their test texts uniformly, and rewrites each of them once. A classifier of words and character n-grams
-gives the probability of each author for each rewrite; the adversary multiplies them and names the likeliest author. The
-`static` adversary learns from the known texts as they are, the `adaptive` one from their rewrites, since anybody who
-knows the mechanism can rewrite them.
+The adversary knows one half of each author's texts; the other half is for tests. A trial draws an author and n of their
+test texts uniformly, and rewrites each of them once. For each rewrite, a classifier of words and character n-grams
+gives the probability of each author. The adversary multiplies the probabilities over the n rewrites, and names the
+likeliest author. The `static` adversary learns from the known texts themselves. The `adaptive` adversary learns from
+rewrites of them, since anybody who knows the mechanism can make these.
 
 Trials are independent, given the texts that the adversary knows, so the number of right guesses is binomial. Its rate
 is an average over these authors and their test texts.
 
-**The loss** is that of guessing one of N equally likely authors at a rate p, ln((N - 1) p / (1 - p)) (TeDA eq. 10). Two
-authors differ in all n texts. If the pure loss between any two texts is at most c, the likelihoods of n rewrites under
-two authors differ by at most a factor e^(n c), so the loss of n texts together is at most n c; an average loss gives no
-such bound. The control `identity`, which returns texts unchanged, shows the most that these adversaries learn from n
-texts.
+**The loss** is that of guessing one of N equally likely authors with success rate p: ln((N - 1) p / (1 - p)) (TeDA eq.
+10). Two authors differ in all n texts. If the pure loss between any two texts is at most c, the likelihoods of n
+rewrites under two authors differ by at most a factor e^(n c), so the loss of n texts together is at most n c. An
+average loss gives no such bound. The control `identity`, which returns texts unchanged, shows the most that these
+adversaries learn from n texts.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
 The figure is 1 where the claim is violated and 0 where it holds, so the only limit is 0.
 
-With attacks, a trial is one of `which_text`. The claim bounds the loss between the candidates of each trial: epsilon
-times their distance, at the claim's granularity (`claims/verdicts.trial_claims`); pairs that it does not cover are
-unbounded. The p-value is the largest probability of at least this many right guesses that the claim allows
-(`verdicts.p_value`; for a curve, `rates.p_value`). It is the error probability of a violation. Guesses never show that
-a claim holds.
+Attacks guess in trials like those of `which_text`. The claim bounds the loss between the candidates of each trial by
+epsilon times their distance, at the claim's granularity (`claims/verdicts.trial_claims`). Pairs that the claim does not
+cover have no bound. The p-value is the largest probability of at least this many right guesses that the claim allows
+(`verdicts.p_value`; for a curve, `rates.p_value`). It is also the error probability of a reported violation. Guesses
+never show that a claim holds.
 
 With the stated law, the worst case over the mechanism's inputs is computed (`claims/worst_case.py`). A larger loss than
-claimed is a violation. If all pairs of inputs were enumerated and none violates it, the claim holds for every
+claimed is a violation. If all pairs of inputs were enumerated and none violates it, the claim is true for every
 adversary, provided that the mechanism follows its law. So the law shows a claim kept only if rewrites do not refute
 that law (`limits/stated_law.py`) and the guesses of the attacks do not refute the claim. A violation by law needs no
 rewrite: the mechanism's law contradicts its claim.
@@ -58,9 +58,9 @@ from epsilometer.runtime.progress import note
 
 _SCALE = Scale("claim")
 _FIGURE = "claim"
-_EXTENT = Extent(500, entries=2e8, bounded=False)  # as in an audit: at most tenths of a second
+_EXTENT = Extent(500, entries=2e8, bounded=False)  # as in an audit; takes at most tenths of a second
 _EXACT = "exact"  # method of a finding that compared all inputs
-_MOST, _FEWEST = 1000, 50  # rewrites compared with the law: at most a quarter of all; below _FEWEST none
+_MOST, _FEWEST = 1000, 50  # most and fewest rewrites to compare with the stated law
 
 
 @component
@@ -89,7 +89,7 @@ class Claim:
         return min(self.usual, budget)
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the evidence of the law if it keeps the claim and no test of rewrites refutes it (`ShownByLaw`)."""
+        """Return the evidence of the law if it proves the claim and no test of rewrites refutes it (`ShownByLaw`)."""
         law = _of_law(of)
         count = min(self.usual, budget // 2)
         if law is None or law.high > 0 or count < 4 * _FEWEST:
@@ -133,7 +133,7 @@ class _Test:
 
     @property
     def observed(self) -> Observed:
-        """The evidence: a violation, wrong with a probability of at most the p-value."""
+        """The evidence of a violation; it is wrong with a probability of at most the p-value."""
         count, hits = len(self.right), int(np.count_nonzero(self.right))
         row = {"right": hits, "expected": self.expected, "covered": self.covered, "p_value": self.p}
         row["least_p_value"] = smallest_p_value(count, self.expected)

@@ -3,8 +3,8 @@
 A trial is a uniformly drawn text of the subject and one fresh rewrite of it; its value is the metric of the two
 (`epsilometer.metrics`), which lies in [0, 1]. A metric in [-1, 1], such as a cosine x, is rescaled to (1 + x) / 2, and
 the mean is reported in the metric's own unit. The mean has an interval by betting (`auditing/estimation/betting.py`),
-which assumes only independent trials and this range. No adversary is involved, so both bounds hold for
-every adversary. A pair without a value counts as the lowest value.
+which assumes only independent trials and this range. No adversary is involved, so both bounds cover every adversary. A
+pair without a value counts as the lowest value.
 
 Metrics without such a range, and those that grow as texts differ, are refused.
 """
@@ -29,7 +29,7 @@ from epsilometer.core.component import component, file
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 
-_AMPLE = 2  # multiple of the texts that could show a limit kept
+_AMPLE = 2  # texts to rewrite, as a multiple of the number that could show a limit kept
 _SIGNED = ("bertscore", "cosine")  # from -1 to 1
 _REFUSED = {
     "changed": "grows as texts differ; jaccard and levenshtein grow as they agree",

@@ -1,6 +1,6 @@
 """The tail: the delta at 4 nats that an attack's most confident guesses prove. An average loss hides it.
 
-A trial is one of `which_text`. Separate trials determine the thresholds of the attack's score (`estimation/tail.py`).
+Trials are those of `which_text`. Separate trials choose the thresholds of the attack's score (`estimation/tail.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.questions.which_text import outcomes_of_texts
 
-LEARNING = 1000  # trials that determine the thresholds; at most half of the budget
+LEARNING = 1000  # number of trials that choose the thresholds, at most half of the budget
 
 
 @component
@@ -80,7 +80,7 @@ class Tail:
 
 @dataclass(frozen=True)
 class Learnt:
-    """Thresholds of an attack's score: that whose guesses prove the largest delta (`best`), and a grid."""
+    """Thresholds of an attack's score: the one whose guesses prove the largest delta (`best`), and a grid."""
 
     best: float
     grid: NDArray[np.floating]

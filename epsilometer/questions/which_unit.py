@@ -70,7 +70,7 @@ _SHOWN = (
     *("epsilon", "attack", "sees", "rewrites", "coins", "guesses", "right"),
     *("loss", "ceiling", "covered", "claimed", "overall", "claim"),
 )
-_AMPLE = 2  # multiple of the texts that could show a limit kept, since the number of right guesses varies
+_AMPLE = 2  # texts to rewrite, as a multiple of the number that could show a limit kept, since right guesses vary
 
 
 @component
@@ -285,13 +285,13 @@ def _rows(
     seen: Mapping[str, str],
     alpha: float,
 ) -> list[dict[str, Any]]:
-    """Return the rows at one epsilon, with p-values under the claim: of the guesses, and if all of them were right."""
+    """Return the rows at one epsilon, with two p-values under the claim: as guessed, and if all guesses were right."""
     said, count = stated(mechanism, epsilon), len(coins.fell)
     every = np.ones(count, bool)
     right = {name: guess.slots == coins.fell for name, guess in guesses.items()}
     scores = {name: np.zeros(count) if g.scores is None else g.scores for name, g in guesses.items()}
     claims = verdicts.pair_claims(mechanism, epsilon, coins.vocabulary, coins.pairs)
-    covered = np.isfinite(claims)  # the test is conditional on the other coins, so they may have any values
+    covered = np.isfinite(claims)  # other coins may have any values: the test is conditional on them
     allowed = claims[covered]
 
     def likely(hits: NDArray[np.bool_], surer: NDArray[np.floating]) -> float:

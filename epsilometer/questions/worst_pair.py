@@ -88,8 +88,8 @@ _SHOWN = (
     *("epsilon", "pairs", "x", "other", "place", "other_place", "method", "attack", "trials", "successes"),
     *("loss", "ceiling", "worst_output", "claimed", "overall", "claim"),
 )
-_ALL = 2000  # largest number of pairs to compare under the law; of more, this many are drawn
-_MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law: at most half of the budget; below _FEWEST none
+_ALL = 2000  # largest number of pairs to compare under the law; if there are more, this many are drawn
+_MOST, _FEWEST = 1000, 50  # most and fewest rewrites to compare with the stated law
 
 
 @component
@@ -174,7 +174,7 @@ def _of_law(of: Subject) -> Computed:
 
 
 def _law_pairs(texts: Sequence[str], seed: int) -> NDArray[np.int64]:
-    """Return the pairs to compare under the law [n, 2]: all of them, or _ALL drawn ones."""
+    """Return the pairs to compare under the law [n, 2]: all of them, or a sample of _ALL."""
     if math.comb(len(texts), 2) <= _ALL:
         return np.array(list(combinations(range(len(texts)), 2)), np.int64)
     return whole(ANY, texts, _ALL, seed).numbers
@@ -305,7 +305,7 @@ def audit_worst(
         at = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
         if group is groups[0]:
             check_guarantees(made_by, at)
-            worst = worst_cases(made_by, at)  # independent of these texts
+            worst = worst_cases(made_by, at)  # does not depend on the group's texts
         able = seeing(applicable(chosen, made_by), made_by, "released")
         if _lawful(made_by):
             rows += _computed(group, made_by, at)

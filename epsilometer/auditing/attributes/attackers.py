@@ -131,9 +131,9 @@ def infer(
     """Yield the inferences of the attackers of one kind and seed on the test texts, `clean` first.
 
     training, test: texts that have the label. static: trained on the original training texts, and possibly on others;
-    learn: trains another classifier like it. noise: one stream, which puts texts into sets of one author; a size of set
-    is left out if some class has no such set. Raises UserError for texts or groups in both parts, for a class that is
-    missing from a part, for a classifier that learned other classes, and for one that was not trained again.
+    learn: trains another classifier like it. noise: one stream, which puts texts of one author into sets. A set size is
+    left out if some class has no set of that size. Raises UserError for texts or groups in both parts, for a class that
+    is missing from a part, for a classifier that learned other classes, and for one that was not trained again.
     """
     check_apart(training, test)
     check_classes(test, label, static.classifier.classes)

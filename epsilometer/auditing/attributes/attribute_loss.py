@@ -1,16 +1,17 @@
 """The attribute loss: the loss of a mechanism that an attacker's inferences of an attribute prove, in nats.
 
-Let the loss between any two of the texts x_1, ..., x_k, one of each of the k classes, be at most c: P(M(x_a) in S) <=
-e^c P(M(x_b) in S) + delta for every S. If an attacker h was chosen before these rewrites were drawn, its probability of
-being right satisfies
+Let x_1, ..., x_k be texts, one of each of the k classes, and let the loss between any two of them be at most c:
+P(M(x_a) in S) <= e^c P(M(x_b) in S) + delta for every S. If an attacker h was chosen before these rewrites were
+sampled, its probability of being right satisfies
 
     (1/k) sum over a of P(h(M(x_a)) = a)  <=  (e^c + (k - 1) delta) / (e^c + k - 1),
 
-which holds for any adversary who sees the rewrite of one of k equally likely texts (TeDA, arXiv:2603.22968, eq. 10).
-Take test texts in equal number from each class, in rows of k texts whose order does not depend on the rewrites. Then
-the expected number of successes is at most k times the sum of these bounds over the rows, for any texts, where c is the
-largest claimed loss between two texts of a row: epsilon, if the claim is epsilon-DP for documents. If n texts of one
-author are read together, their rewrites have independent noise, so their losses and their deltas add up.
+as for any adversary who sees the rewrite of one of k equally likely texts (TeDA, arXiv:2603.22968, eq. 10). Take test
+texts in equal number from each class, and put them in rows of k texts, one of each class, in an order that does not
+depend on the rewrites. Then the expected number of successes is at most k times the sum of these bounds over the rows,
+for any texts. Here c is the largest claimed loss between two texts of a row, which is epsilon if the claim is
+epsilon-DP for documents. If n texts of one author are read together, their rewrites have independent noise, so their
+losses and their deltas add up.
 
 Assumptions: each text is rewritten with independent noise; the attacker learned only from rewrites of other texts, and
 was not selected on the test rewrites. Then successes are a sum of independent Bernoulli variables, and a claim is
@@ -52,9 +53,9 @@ from epsilometer.core.randomness import Noise
 class Claimed:
     """The claim on the rewrites of test texts.
 
-    claim: the claim in words. pairs: a function from [m, k] indices of texts, one of each class in every row, to [m]
-    the largest claimed losses between two texts of a row (infinite if no loss is claimed); None without a claim. delta:
-    the delta of the claim for one text.
+    claim: the claim in words. pairs: a function of indices of texts [m, k], one of each class in every row; it returns
+    [m], the largest claimed loss between two texts of each row (infinite if no loss is claimed). None without a claim.
+    delta: the delta of the claim for one text.
     """
 
     claim: str = NO_CLAIM
@@ -77,11 +78,11 @@ def rows(
 ) -> list[dict[str, Any]]:
     """Return rows with the columns of `schemas.ATTACKERS` from `attacker` on: one per attacker, and `strongest`.
 
-    inferred: attackers of one label. groups: [test texts], None if all are independent. alpha: error of each interval,
-    and of all verdicts of the label together (`verdicts.divisor`). noise: one stream, which draws texts in equal number
-    from each class: the same texts for all attackers that read the same number of texts. The row `strongest` is about
-    the attacker with most successes among the m that read one released text, at level alpha / m. Its verdict is the
-    verdict of that attacker.
+    inferred: the inferences of one label's attackers. groups: [test texts], None if all are independent. alpha: error
+    of each interval, and of all verdicts of the label together (`verdicts.divisor`). noise: one stream, which samples
+    texts in equal number from each class; attackers that read the same number of texts get the same sample. The row
+    `strongest` is about the attacker with most successes among the m that read one released text, at level alpha / m.
+    Its verdict is the verdict of that attacker.
     """
     own = [_row(inference, groups, claimed, alpha=alpha, noise=noise) for inference in inferred]
     among = [(inference, row) for inference, row in zip(inferred, own, strict=True) if _competes(inference)]
@@ -95,7 +96,7 @@ def rows(
 
 
 def even_trials(truth: NDArray[np.integer], classes: int, noise: Noise) -> NDArray[np.int64]:
-    """Return [m, k]: indices of units, one of each class in every row, none twice; m: the size of the rarest class.
+    """Return [m, k]: indices of units, one of each class in every row, none twice. m is the size of the rarest class.
 
     truth: [n] indices of classes, each present; noise: one stream.
     """

@@ -38,8 +38,8 @@ class Attacking:
     """The attackers of a release, and how they are judged.
 
     attackers: names from LEARNERS and DETECTOR. authors: numbers of texts by one author that are read together. models:
-    attacking language models, by their names in tables. alpha: error of each interval, and of all verdicts of one label
-    together. seed: the seed of all random choices.
+    attacking language models, by their names in tables. alpha: the error of each interval, and the error of all
+    verdicts of one label together. seed: the seed of all random choices.
     """
 
     attackers: Sequence[str] = (*LEARNERS, DETECTOR)
@@ -114,8 +114,8 @@ def victim_rows(
 ) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Yield, per kind and seed of victim, a row of `schemas.ANONYMITY` from `attribute` on, and rows of `BY_LENGTH`.
 
-    attributes: one, or several that are hidden together. task: the label to preserve, or None. victims: for each of
-    these labels, a classifier per kind and seed, in the same order. edits: of all test texts.
+    attributes: the attribute, or several that are hidden together. task: the label to preserve, or None. victims: for
+    each of these labels, a classifier per kind and seed, in the same order. edits: the changes to all test texts.
     """
     labels = attributes if task is None else (*attributes, task)
     rows = test.rows_with(*labels)

@@ -28,7 +28,7 @@ from epsilometer.models.locate import ENCODER as ENCODER_MODEL
 from epsilometer.runtime.progress import note
 
 REWRITE = "rewrite"  # the column with the releases of training texts
-_FEWEST = 10  # fewest rewritten training texts to learn from if others lack a rewrite: fewer may be chance matches
+_FEWEST = 10  # fewest rewritten training texts to learn from if other texts lack a rewrite: fewer may be chance matches
 
 _OF_ATTACKER = [name for name in list(ATTACKERS)[list(ATTACKERS).index("label") :] if name != "hits"]
 _OF_VICTIM = [name for name in ANONYMITY if name not in ATTACKERS and name not in ("attribute", "task", "victim")]
@@ -69,13 +69,13 @@ def anonymity(
     originals, rewrites: n texts each, in the same order; an unchanged text is its own rewrite. labels: by name, n
     values each, None for a text without that label. attribute, keep: names of the label to hide and of a label to
     preserve. training: other labelled texts, with the columns `text`, the labels and, for texts rewritten in the same
-    way, `rewrite` (null for the others). Victims and `clean` learn from all of them, attackers who know the mechanism
-    from those with a rewrite. If too few have a rewrite (fewer than 10, or none of some class), or without training
-    texts, such attackers learn from one half of the rewrites, split by group, and are tested on the other half. Returns
-    a row per attacker, kind and seed, `strongest` and the detectors last: the columns of `schemas.ATTACKERS` from
-    `label` on, without each trial's hit, and those of `schemas.ANONYMITY` about the victim of the same kind and seed
-    (null if there is none). Losses are in nats; recorded rewrites have no claim. Raises UserError for inconsistent
-    texts and labels, before any model loads.
+    way, `rewrite` (null for the others). Victims and `clean` learn from all of these texts; attackers who know the
+    mechanism learn from the texts with a rewrite. If too few have one (fewer than 10, or none of some class), or
+    without training texts, attackers who know the mechanism learn from one half of the rewrites, split by group, and
+    are tested on the other half. Returns a row per attacker, kind and seed, `strongest` and the detectors last: the
+    columns are those of `schemas.ATTACKERS` from `label` on, without each trial's hit, and those of `schemas.ANONYMITY`
+    about the victim of the same kind and seed (null without such a victim). Losses are in nats; recorded rewrites have
+    no claim. Raises UserError for inconsistent texts and labels, before any model loads.
     """
     names = [attribute] if keep is None else [attribute, keep]
     texts = _checked(originals, rewrites, labels, names, group=design.group)
@@ -155,7 +155,7 @@ def _parts(
     source = learned_from if supplied is None else supplied
     clean = {name: source.with_labels(name).clean(name) for name in names}
     attribute, *_ = names
-    if {*design.attacking.attackers} - {STATIC, DETECTOR}:  # these learn the attribute from rewrites
+    if {*design.attacking.attackers} - {STATIC, DETECTOR}:  # the other attackers learn the attribute from rewrites
         check_same_classes(learned_from.with_labels(attribute).classes_of(attribute), clean[attribute].labels)
     return clean, learned_from, test
 

@@ -23,8 +23,9 @@ from epsilometer.text.words import words
 class Released:
     """n original texts and their releases.
 
-    labels: by name, n each, None for a text without one. groups: [n], names that dependent texts share (of their author
-    or pair); None if all texts are independent. outcomes: how an anonymiser ended on each text, or None.
+    labels: by name, n values each, None for a text without the label. groups: [n], names of authors or pairs, the same
+    for dependent texts; None if all texts are independent. outcomes: the outcome of an anonymiser on each text, or
+    None.
     """
 
     originals: Sequence[str]
@@ -86,7 +87,7 @@ def numbered(labels: Sequence[str], classes: Sequence[str]) -> NDArray[np.int64]
 
 
 def check_classes(test: Released, label: str, classes: Sequence[str]) -> None:
-    """Raise UserError if the test texts lack a class of the label, or have one that is not among `classes`."""
+    """Raise UserError if the test texts' classes of the label are not exactly `classes`, or if a label is empty."""
     present = {*test.classes_of(label)}
     if unlabelled := [i for i, name in enumerate(test.classes_of(label), 1) if not name.strip()]:
         raise UserError(
@@ -138,7 +139,7 @@ def _compared(text: str) -> str:
 
 
 def lone_apart(groups: Sequence[str | None], part: str) -> list[str]:
-    """Return [n]: the groups; a row without a group becomes a group of its own, which no other part has."""
+    """Return [n]: the groups; a row without a group becomes a separate group, which no other part has."""
     return [f"\0{part} {i}" if name is None else name for i, name in enumerate(groups)]  # no name begins like this
 
 
@@ -154,7 +155,7 @@ def halves(texts: Released, noise: Noise) -> tuple[NDArray[np.int64], NDArray[np
     smallest: dict[int, str] = {}
     for number, key in zip(together.tolist(), keys, strict=True):
         smallest[number] = min(key, smallest.get(number, key))
-    # Numbered by their smallest names, so the draw does not depend on the order of rows.
+    # Groups are numbered by their smallest names, so the draw does not depend on the order of rows.
     _, group = np.unique(np.array([smallest[number] for number in together.tolist()]), return_inverse=True)
     chosen = noise.uniforms(group.max() + 1)[0].argsort().argsort() < (group.max() + 1) / 2
     return np.flatnonzero(chosen[group]), np.flatnonzero(~chosen[group])

@@ -1,4 +1,4 @@
-"""Success of rewrites against victims: the victim then gets the attribute wrong, and still gets the task right.
+"""Success of rewrites against victims: a victim reads the attribute wrong, and still reads the task right.
 
 Let f be the victim of a label (p: the attribute, u: the task), y the truth and x' the rewrite of x. Over test texts,
 
@@ -12,8 +12,8 @@ as published for IDT (Computational Linguistics 2025, section 5), and in additio
     RS_all = RS coverage = #{A: f_p(x') != y_p, f_u(x') = y_u} / #C,
 
 because a mechanism that rewrites few texts must be judged over all its input texts. UR and PA are also reported over
-all test texts in their released form. For several attributes hidden together, C requires all of them right, a
-success all of them wrong, and PA counts the texts with any of them still right.
+all test texts in their released form. If several attributes are hidden together, C requires all of them right, a
+success requires all of them wrong, and PA counts the texts with any of them still right.
 
 Intervals are over texts: Clopper and Pearson's for shares, bootstrap intervals for F1. If texts share a group (an
 author, a pair), both are bootstrap intervals over groups. Nothing here proves privacy: victims do not learn from
@@ -124,7 +124,7 @@ def read(test: Released, attributes: Sequence[str], task: str | None, victims: M
 
 
 def rewritten(test: Released) -> NDArray[np.bool_]:
-    """Return [n]: True for a changed rewrite; if an anonymiser asks classifiers, for one with the status "found".
+    """Return [n]: True for a changed rewrite; if an anonymiser asks classifiers, for the status "found".
 
     Raises UserError for a text with the status "found" that is released unchanged.
     """
@@ -144,7 +144,7 @@ def rewritten(test: Released) -> NDArray[np.bool_]:
 def shares(read: Read, alpha: float) -> dict[str, Any]:
     """Return the columns of `schemas.ANONYMITY` from `texts` to the shares; alpha: error of each interval.
 
-    A share of no texts and its bounds are null. Without a task, all columns about the task are missing.
+    If a share is of no texts, it and its bounds are null. Without a task, all columns about the task are missing.
     """
     right = read.both_right
     among = right & read.rewritten  # A
@@ -188,7 +188,7 @@ def _task_f1(task: Reading, groups: NDArray[Any], alpha: float) -> dict[str, flo
 
 
 def by_length(read: Read, words: NDArray[np.integer], alpha: float) -> Iterator[dict[str, Any]]:
-    """Yield rows of `schemas.BY_LENGTH` from `shortest` on: C in quarters by length, shortest first.
+    """Yield rows of `schemas.BY_LENGTH` from `shortest` on: the texts of C in quarters by length, shortest first.
 
     words: [n], the number of words of each text. Quarters have about equal size. Texts of one length are in one
     quarter, so there may be fewer than four.

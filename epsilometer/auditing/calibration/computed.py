@@ -1,11 +1,11 @@
 """The nominal epsilon at which a computed figure meets a target. Nothing is rewritten.
 
 The figure (a loss in nats, or a delta) is computed at any epsilon as a bracket: a lower and an upper bound. The search
-returns an interval: at its lower end `low` the bracket is below the target, and at its upper end `high` above it. If
-the figure rises with epsilon, it meets the target in between. Both ends of the range are computed first. If the figure
-falls through the target between them, the same search runs over 1 / epsilon, and the figure is above the target at
-`low` and below it at `high`. Each new epsilon comes from the power law through the ends of the interval; every third
-one halves the interval (on a log scale).
+returns an interval. The bracket is below the target at its lower end `low`, and above the target at its upper end
+`high`. If the figure rises with epsilon, it meets the target in between. Both ends of the range are computed first. If
+the figure falls through the target between them, the same search runs over 1 / epsilon, and the figure is above the
+target at `low` and below it at `high`. Each new epsilon comes from the power law through the ends of the interval,
+except that every third one halves the interval (on a log scale).
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ class Met:
 
     low, high: an interval that contains the epsilon at the target. best: the most plausible epsilon in it, or None.
 
-    status: FOUND; UNDECIDED (brackets that contain the target leave the interval wider than requested, or leave open
-    whether the target is met within the range or beyond one of its ends); OUTSIDE (the target is not met between the
-    smallest and the largest epsilon; `low` is 0 or `high` infinite); or FALLING (the figure is above the target at the
-    smallest epsilon and below it at the largest: it falls through the target in between). figures: all computed
-    figures, by epsilon.
+    status: FOUND; UNDECIDED (some brackets contain the target, so the interval is wider than requested, or the target
+    may be met beyond an end of the range); OUTSIDE (the target is not met between the smallest and the largest epsilon;
+    `low` is 0 or `high` infinite); or FALLING (the figure is above the target at the smallest epsilon and below it at
+    the largest: the figure falls through the target in between). figures: all computed figures, by epsilon.
     """
 
     status: str
@@ -106,7 +105,7 @@ def _falls(met: Met) -> bool:
 def _between(
     ends: Mapping[float, tuple[float, float]], figure: Figure, target: float, *, width: float, watch: Watch
 ) -> Met:
-    """Search between two points: the figure is not above the target at the lower, and not below it at the upper."""
+    """Search between two points; the lower point's bracket is not above the target, nor the upper one's below it."""
     figures = dict(ends)
     below, above = min(ends), max(ends)
     unsure = [point for point in (below, above) if _side(ends[point], target) == 0]  # their brackets contain the target

@@ -1,7 +1,7 @@
 """Bounds of a figure from fresh rewrites (looks), for the search of the epsilon at a target (`computed.meet`).
 
-The j-th look has the level 6 alpha / (pi j)^2. These sum to alpha, so the bounds of all looks hold together with
-probability at least 1 - alpha, whichever epsilons are tried.
+The j-th look has the level 6 alpha / (pi j)^2. These sum to alpha, so with probability at least 1 - alpha the bounds of
+all looks are right, whichever epsilons are tried.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def level(alpha: float, number: int) -> float:
 
 @dataclass
 class Looks:
-    """The bounds of a figure at any epsilon (`computed.Figure`); each look has its own level.
+    """The bounds of a figure at any epsilon (`computed.Figure`), from looks with different levels.
 
     Looks at one epsilon repeat until their bounds together show on which side of the target the figure lies. If too few
     rewrites are left for a look, the target itself is returned, which decides nothing.
 
     look: a function of an epsilon and a `Turn` that returns bounds, wrong with probability at most the turn's level,
-    from at most `turn.left` rewrites; None if these are too few. spent: the number of all rewrites so far. number: the
-    number of looks.
+    from at most `turn.left` rewrites; it returns None if these are too few. spent: the number of all rewrites so far.
+    number: the number of looks.
     """
 
     look: Callable[[float, Turn], Look | None]

@@ -5,36 +5,40 @@ probability, with delta 0 for every claim, because a claim with a large delta wo
 c, the largest epsilon below which no success probability p(epsilon) exceeds p*. Assumption: above c, p is at least p*.
 Fresh trials are drawn at epsilons of a fixed grid, and the answer is the interval between two of them.
 
-**Evidence by betting** (Ville 1939; Waudby-Smith and Ramdas 2023). For each cell between two epsilons of the grid a
-bettor tests "c lies in this cell", under which p <= p* at the epsilons before it and p >= p* at those after it. A batch
-of s successes in n trials at an epsilon before the cell multiplies its wealth by
+**Evidence by betting** (Ville 1939; Waudby-Smith and Ramdas 2023). A *cell* here is the interval between two
+neighbouring epsilons of the grid. For each cell a bettor tests the hypothesis "c lies in this cell". Under it, p <= p*
+at the epsilons before the cell, and p >= p* at those after it. A batch of s successes in n trials at an epsilon before
+the cell multiplies the bettor's wealth by
 
     sum over q of w(q) (q / p*)^s ((1 - q) / (1 - p*))^(n - s),   summed over q > p* (the weight at other q is not bet);
 
-at an epsilon after the cell the sum is over q < p*. The weights w may depend on all earlier batches. Each factor has an
-expectation of at most 1 under the hypothesis, whatever the earlier batches and the choice of the epsilon, so the wealth
-of the true cell ever exceeds 1 / alpha with probability at most alpha (Ville's inequality). The cells whose wealth
-never exceeded it are a confidence set that is valid at every time together: alpha is not divided among epsilons or
-looks, and trials at one epsilon count for all cells. If all cells are refuted, the assumption is refuted.
+at an epsilon after the cell the sum is over q < p*. The weights w may depend on all earlier batches. Under the
+hypothesis each factor has an expectation of at most 1, for any earlier batches and any choice of the epsilon. So the
+wealth against the true cell exceeds 1 / alpha at any time with probability at most alpha (Ville's inequality). The
+cells whose wealth has never exceeded 1 / alpha are a confidence set that is valid at all times together. So alpha is
+not divided among epsilons or looks, and trials at one epsilon count for all cells. If all cells are refuted, so is the
+assumption.
 
 **Posteriors instead of hits.** A trial's factor is 1 + b (x - p*), where b = (q - p*) / (p* (1 - p*)) and x is 1 for a
-success and 0 otherwise. If the mechanism's law is known, x is the posterior of the guess (`posteriors`): it lies in
-[0, 1] and has the same mean, so all of the above holds, and it varies less. Then the stake b is multiplied by
-r = p* (1 - p*) / (variance of x in earlier batches), since one x is as informative as r coins; but it is at most 0.9 of
-the largest stake that cannot make the wealth negative. This relies on the stated law. The hits of the same trials test
-the law after every batch (`posteriors.LawTest`), with a tenth of alpha. If they refute it, the search starts again with
-the hits of all batches so far, and reports that.
+success and 0 otherwise. If the mechanism's law is known, x is the posterior of the guess (`posteriors`): it lies in [0,
+1] and has the same mean as the hit, so the argument above still applies, and it varies less. One posterior is as
+informative as r = p* (1 - p*) / (variance of x in earlier batches) coins, so the stake b is multiplied by r. The stake
+is at most 0.9 of the largest one that cannot make the wealth negative. Bets on posteriors rely on the stated law. The
+hits of the same trials test the law after every batch (`posteriors.LawTest`), with a tenth of alpha. If they refute it,
+the search starts again with the hits of all batches so far, and reports that.
 
 **The bets** follow the posterior over curves with loss(epsilon) = l (epsilon / c)^b, for any c and for b from 1/4 to 6.
-A tenth of each wealth bets on the success rate at that epsilon alone, without a curve. A poor model costs trials, not
-validity. Of several attacks the strongest counts. Before c the rates of all attacks are at most p*, so each has an
-equal part of the wealth; after c at least one rate is p* or more, so only the smallest of their wealths counts.
+A tenth of each wealth bets on the success rate at one epsilon alone, without a curve. A poor model costs trials, not
+validity. With several attacks, p is the rate of the strongest. Before c the rates of all attacks are at most p*, so
+each attack bets an equal part of the wealth. After c at least one rate is p* or more, so only the smallest of the
+attacks' wealths counts.
 
-**A loss that falls** from above the target at the smallest epsilon to below it at a larger one is searched once more on
-fresh trials between these two epsilons, from the other side: for c, above which no success probability exceeds p*.
+**A loss that falls** from above the target at the smallest epsilon to below it at a larger one causes a second search,
+on fresh trials between these two epsilons. It looks for the c above which no success probability exceeds p*.
 
-**The next epsilon**: both ends first, then three epsilons between them, then those that contradict a rising curve;
-otherwise an end of the interval of the requested width that the posterior expects to settle with the fewest trials.
+**The next epsilon** is first each end of the range, then three epsilons between them, then any that contradict a rising
+curve. After that, the posterior predicts which interval of the requested width is settled with the fewest trials, and
+the next epsilon is an end of that interval.
 """
 
 from __future__ import annotations
@@ -57,19 +61,19 @@ from epsilometer.core.values import check_number, check_whole
 
 _SPAN = 8  # grid steps in an interval of the requested width
 _EXPONENTS = np.array([0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6])  # b
-_WINDOW = 6.0  # in intervals; trials farther from the crossing have less weight
+_WINDOW = 6.0  # in intervals of the requested width; trials farther from the crossing have less weight
 _PARTS = np.log([0.9, 0.1])  # shares of the wealth bet on the curve, and on each epsilon alone
-_ALONE = 10  # weight of p* as a prior guess, in trials, for an epsilon alone
+_ALONE = 10  # weight of the prior guess p*, in trials, in bets on one epsilon alone
 _CLEAR = 2.0  # nats of likelihood ratio against p* (two standard errors) that justify a second look
 _BATCH = 200  # fewest trials in a batch; half as many with posteriors
 _LOOK = 30  # number of posteriors that shows on which side of p* an epsilon lies
-_SCAN = (0.0, 1.0, 0.5, 0.25, 0.75)  # positions in the range
-_MOST = 0.9  # largest share of the possible stake on a posterior
+_SCAN = (0.0, 1.0, 0.5, 0.25, 0.75)  # first epsilons to try, as positions in the range
+_MOST = 0.9  # largest stake on a posterior, as a share of the stake that could lose all wealth
 _DOUBT = 0.1  # share of alpha for the test of the law
 
 FOUND, UNDECIDED, OUTSIDE, FALLING, NOT_MONOTONE = SearchStatus
 HITS, POSTERIORS = "hits", "posteriors"
-ATTRIBUTE = "attribute"  # measure of a loss of a label, not of the source text
+ATTRIBUTE = "attribute"  # a measure: the loss of an attribute instead of the source text
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class Point:
 
     successes, trials: one number per attack. values: for each attack the numbers that the search used, one in [0, 1]
     per trial (hits or posteriors). losses: each attack's plug-in loss in nats at the mean of its values. candidates,
-    alpha: of the design.
+    alpha: as in the design.
     """
 
     epsilon: float
@@ -136,14 +140,14 @@ class Calibrated:
     low, high: an interval that contains the epsilon at the target, at confidence 1 - alpha. best: its estimate.
 
     status: "found" (the interval is as narrow as requested), "undecided" (the trials ran out first), "outside" (the
-    target is not reached between the smallest and the largest epsilon; `low` or `high` is infinite or 0, and `best` is
+    target is not reached between the smallest and the largest epsilon; `low` is 0 or `high` is infinite, and `best` is
     None), "falling" (the loss is above the target at the smallest epsilon and below it at a larger one: it falls
     through the target in between) or "not monotone" (the loss is above the target at one epsilon and below it at a
     larger one; the interval is about the largest epsilon below which no measured loss exceeds the target).
     trials: number of rewrites spent. points: the measurements, by epsilon. contradiction: for a curve that falls
-    somewhere, the two points that show it, by epsilon. attacks: the attacks' names, in the order of the points'
-    numbers; empty if they have none. by: HITS or POSTERIORS, the basis of the interval. departs: True if hits refuted
-    the mechanism's law.
+    somewhere, the two points that show the fall, in order of epsilon. attacks: the attacks' names, in the order of the
+    points' numbers; empty if they have none. by: HITS or POSTERIORS, the basis of the interval. departs: True if hits
+    refuted the mechanism's law.
     """
 
     target: float
@@ -365,9 +369,9 @@ class _Curves:
         odds = (candidates - 1) * np.exp(-loss)
         q = np.clip(1 / (1 + odds), 1e-9, 1 - 1e-9)  # TeDA eq. 10 solved for the probability
         self.hit, self.miss = np.log(q), np.log1p(-q)
-        self.stake = (q - self.wanted) / (self.wanted * (1 - self.wanted))  # b of a coin
+        self.stake = (q - self.wanted) / (self.wanted * (1 - self.wanted))  # the stake b of a bet on hits
         self.below = distance < 0
-        self.growth = rel_entr(q, self.wanted) + rel_entr(1 - q, 1 - self.wanted)  # of ln wealth per trial
+        self.growth = rel_entr(q, self.wanted) + rel_entr(1 - q, 1 - self.wanted)  # expected, of ln wealth per trial
 
     def at(self, table: NDArray[np.float64], place: int) -> NDArray[np.float64]:
         """Return the rows of a table at this place, [crossings, ...]."""
@@ -387,9 +391,9 @@ class _Evidence:
         self._trials = np.zeros((attacks, last + 1), np.int64)
         self._sums, self._squares = np.zeros((2, attacks, last + 1))
         self._coins = np.ones((attacks, last + 1))  # r: the number of coins that are as informative as one value
-        # ln wealth that was bet on p < p* and on p > p*: [by the curve or alone, attacks, places]
+        # ln wealth from bets on p < p* and on p > p*; axes: bets by curve or on one epsilon alone, attacks, places
         self._below, self._above = np.zeros((2, len(_PARTS), attacks, last + 1))
-        self._crossing: list[float | None] = [None] * attacks  # expected place
+        self._crossing: list[float | None] = [None] * attacks  # expected place of the crossing
         self.wealth = np.zeros(last + 2)  # ln wealth of the bettor against each cell
         self._refuted = np.zeros(last + 2, bool)
 
@@ -439,7 +443,7 @@ class _Evidence:
         return below >= 0 and above <= self._last and above - below <= _SPAN
 
     def unsettled(self, place: int) -> list[int]:
-        """Return the attacks to run here: those whose rate is not yet shown to be below p*; if none, all of them."""
+        """Return the attacks whose rate is not yet shown to be below p* here; if there are none, return all attacks."""
         settled = np.logaddexp.reduce(self._below[..., place] + _PARTS[:, None], axis=0) >= self._limit
         return [int(i) for i in np.flatnonzero(~settled)] or list(range(len(settled)))
 

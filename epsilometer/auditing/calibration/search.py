@@ -63,9 +63,9 @@ def fresh_guesses(
 ) -> Guessing:
     """Return a function that draws new candidate sets, sources and noise for each batch, and runs the attacks.
 
-    stream: part of the name of the random stream, with the seed, the epsilon and the number of the first trial. tally:
-    counts the rewrites. paired: True for the same candidate sets and sources at each epsilon. Raises UserError if
-    some texts are among those that the mechanism counts as public.
+    stream: a name that, with the seed, the epsilon and the number of the first trial, determines the random streams.
+    tally: counts the rewrites. paired: True for the same candidate sets and sources at each epsilon. Raises UserError
+    if some texts are among those that the mechanism counts as public.
     """
     refuse_public(mechanism, pool.texts)
     if pool.embedded is None and design.temperature:
@@ -106,8 +106,8 @@ def search(
 
     The search uses posteriors if the mechanism's law is known, and hits otherwise or if hits refute the law
     (`sampled`). The loss is the guessing loss at delta 0, for every kind of claim. Every batch has fresh candidate
-    sets, targets and noise. attacks: those that apply to the mechanism, by name. journal: read before any text is
-    rewritten; the search adds its counts to it. watch: as in `sampled.calibrate`.
+    sets, targets and noise. attacks: by name; each must apply to the mechanism. journal: batches that are not measured
+    again; the search adds its own. watch: as in `sampled.calibrate`.
     """
     design = as_installed(design)
     tally = Tally()

@@ -45,10 +45,10 @@ def ceiling(
     """Return the largest mean cosine between text and rewrite (the worth) of any mechanism, a row per loss.
 
     `sets` sets of `size` texts are drawn. One mechanism serves each set, and all pairs of the set are audited.
-    Embeddings are those of the default encoder. Columns: nats, the loss; guess_loss, the ceiling if the best
-    adversary's average loss between two texts is that loss; pure_epsilon, the ceiling if the pure loss between any two
-    texts of a set is at most that loss; one_text, the worth of releasing the best of the `public` texts for every
-    input, null without public texts; texts, the mean number of texts that one mechanism serves.
+    Embeddings are those of the default encoder. Columns: nats (a loss); guess_loss (the ceiling if the best adversary's
+    average loss between two texts is `nats`); pure_epsilon (the ceiling if the pure loss between any two texts of a set
+    is at most `nats`); one_text (the worth of releasing the best of the `public` texts for every input, null without
+    public texts); texts (the mean number of texts that one mechanism serves).
 
     equal_length: True if the texts of a set must have equally many words. Raises UserError for losses below 0, and for
     fewer texts (of equal length) than a set has.
@@ -69,8 +69,8 @@ def ceiling_of_pairs(
 ) -> pl.DataFrame:
     """Return the ceiling over pairs that an audit has compared, by their indices in `texts`; columns as in `ceiling`.
 
-    Pairs that share texts are joined into sets of at most `size` texts. The ceiling is tight if the pairs share many
-    texts. If the column `texts` is near 2, each pair could have its own mechanism, and the ceiling is far too high.
+    Pairs that share texts are joined into sets of at most `size` texts. The ceiling is tight if many pairs have texts
+    in common. If the column `texts` is near 2, each pair could have its own mechanism, so the ceiling is far too high.
     Raises UserError for losses below 0 and for invalid pairs.
     """
     _check(losses)

@@ -1,14 +1,15 @@
 """A loss proved without an attack: the smallest loss of any mechanism with a given worth (mean cosine).
 
-For sets S of texts, drawn independently, with ceilings F_S (`frontier.py`) and any slope lambda > 0, let
+Let sets S of texts be drawn independently, let F_S be the ceiling on S (`frontier.py`), and for any slope lambda > 0
+let
 
     m_S = max over q in [1/2, 1] of (F_S(q) - lambda q).
 
-The mean worth U_S of a mechanism on the audited pairs of S, whose best adversary names the source with probability p_S,
-is at most F_S(p_S) <= m_S + lambda p_S. So the mean success is p >= E[U_S - m_S] / lambda. As F_S(1) <= 1, the number
-U_S - m_S lies in [-2 + lambda / 2, lambda], and a betting interval for the mean of bounded numbers gives the lower
-bound (`estimation/betting.py`). It covers the randomness of rewrites and of sets. lambda is chosen on the first half of
-the sets; the second half gives the interval.
+If the best adversary finds the source in S with probability p_S, the mean worth U_S of a mechanism on the audited pairs
+of S is at most F_S(p_S) <= m_S + lambda p_S. So the mean success is p >= E[U_S - m_S] / lambda. As F_S(1) <= 1, the
+number U_S - m_S lies in [-2 + lambda / 2, lambda], and a betting interval for the mean of bounded numbers gives the
+lower bound (`estimation/betting.py`). The bound covers the randomness of rewrites and of sets. lambda is chosen on the
+first half of the sets; the second half gives the interval.
 
 Assumptions: the trials of a set are fresh draws of that mechanism, with sources as in `TextSet`; worth is the cosine of
 sentence embeddings by the encoder behind F; an undefined worth counts as -1. If the released text shows more than a
@@ -56,7 +57,7 @@ def _success(frontiers: Sequence[Frontier], worths: NDArray[np.float64], slope: 
     low, high = -2 + slope / 2, slope
     tops = np.array(
         [(frontier.upper - slope * frontier.at).max() for frontier in frontiers]
-    )  # m_S, reached at a corner
+    )  # m_S, which is attained at a corner of F
     values = np.clip((worths - tops - low) / (high - low), 0, 1)
     bound, _ = interval(values, 2 * alpha, fixed=True)  # only the lower bound is used, at alpha
     return (low + (high - low) * bound) / slope

@@ -1,7 +1,8 @@
 """The largest worth that any mechanism can have on K texts at a guess loss.
 
-Given are K texts with weights pi (the probability of each as the source) and audited pairs of them with weights; both
-sum to 1. A mechanism is a law P_i over outputs for each text i. The worth of output y for text i is u(i, y), and
+Given are K texts with weights pi (the probability of each as the source) and audited pairs of them, also with weights.
+The weights of the texts sum to 1, and so do those of the pairs. A mechanism is a law P_i over outputs for each text i.
+The worth of output y for text i is u(i, y), and
 
     U = sum over i of pi_i sum over y of P_i(y) u(i, y).
 
@@ -17,11 +18,11 @@ U <= F(p):
                                 sum_A w_A h(A) / 2 <= p.
 
 Proof. For an output y let q = (P_1(y), ..., P_K(y)), the integral over t of the indicators of its level sets
-{i: q_i >= t}. These are nested, so max(q_a, q_b) is the integral of 1[level set meets {a, b}], and the success, half
-the sum over y of max(P_a, P_b), is half of sum_A w_A 1[A meets {a, b}] with w_A the measure of the level set A over all
-outputs. The worth of y is at most f(q) = max over y' of sum pi_i q_i u(i, y'), which is sublinear, hence at most the
-integral of f over the level sets, where f equals g. The laws sum to one, which is the first condition. Some mechanism
-reaches F: for each i in A, release the best output for A with probability w_A.
+{i: q_i >= t}. These are nested, so max(q_a, q_b) is the integral of 1[level set meets {a, b}]. The success on a pair is
+half the sum over y of max(P_a(y), P_b(y)). So it is half of sum_A w_A 1[A meets {a, b}], where w_A is the measure of
+the level set A over all outputs. The worth of y is at most f(q) = max over y' of sum pi_i q_i u(i, y'). As f is
+sublinear, f(q) is at most the integral of f over the level sets, where f equals g. The laws sum to one, which is the
+first condition. Some mechanism reaches F: for each i in A, release the best output for A with probability w_A.
 
 Under pure epsilon between all texts, outputs are mixtures of q_A = e^-epsilon + (1 - e^-epsilon) 1_A (Kairouz, Oh and
 Viswanath, JMLR 2016), so the ceiling is max sum_A w_A f(q_A) over w >= 0 with sum_A w_A q_A(i) = 1.
@@ -206,8 +207,8 @@ def under_pure_epsilon(served: Sequence[TextSet], epsilon: float) -> Array:
 def mean(frontiers: Sequence[Frontier], weights: Array | None = None) -> Frontier:
     """Return F of several sets together; each set may have its own mechanism and success.
 
-    weights: of the sets; None if all are audited equally often. A given mean success is best used where worth rises
-    fastest, so the linear pieces of all sets are joined in descending order of slope.
+    weights: the weights of the sets, None if all are audited equally often. A given mean success is best used where
+    worth rises fastest, so the linear pieces of all sets are joined in descending order of slope.
     """
     weights = np.ones(len(frontiers)) if weights is None else weights
     parts, shares = [], (weights / weights.sum()).tolist()

@@ -2,13 +2,13 @@
 
     F(c) = max over w >= 0 of sum over A of w_A c_A,    sum over A of w_A a_A(i) = 1 for every i.
 
-The simplex method with Dantzig's rule runs on all programmes at once: a step is a few small matrix products, while one
-call of a general solver takes milliseconds. The right-hand sides (1) are perturbed by about 1e-9, differently in each
+The simplex method with Dantzig's rule runs on all programmes at once. A step is a few small matrix products; one call
+of a general solver would take milliseconds. The right-hand sides (1) are perturbed by about 1e-9, differently in each
 row, so no basis is degenerate and every step improves the objective (Charnes 1952).
 
 The last dual solution y proves an upper bound: if t is added to every y_i until y.a_A + t sum_i a_A(i) >= c_A for every
-A, then F(c) <= sum_i (y_i + t). Perturbation and rounding make this bound about 1e-9 larger than F(c). If the excess
-would be larger, or if the columns are too similar to invert their matrix, SciPy's HiGHS solves the programme.
+A, then F(c) <= sum_i (y_i + t). Perturbation and rounding make this bound about 1e-9 larger than F(c). If the bound
+would be larger than that, or if the columns are too similar to invert their matrix, SciPy's HiGHS solves the programme.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Solved(NamedTuple):
 def largest(objectives: Array, columns: Array, start: NDArray[np.integer]) -> Solved:
     """Solve the programmes with objectives c [n, columns].
 
-    columns: a, [columns, K], not negative. start: [K], indices of columns that fulfil the conditions with positive
+    columns: a, [columns, K], not negative. start: [K], indices of columns that satisfy the constraints with positive
     weights.
     Raises RuntimeError for a programme without a solution.
     """

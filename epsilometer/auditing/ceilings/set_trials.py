@@ -1,9 +1,10 @@
 """Trials of sets of texts, which give worth, loss and ceilings over the same texts.
 
-A ceiling is tight if many pairs of the texts that one mechanism serves are audited (`frontier.py`). So sets of texts
-are drawn (`draw_sets`), and each set gets one trial: a uniform pair of its texts, one of them uniformly chosen as
-source. Every text of a set is equally likely as source: its probability is pi in `TextSet.of_all_pairs`. Further sets
-are more informative than further trials of a set, and they are cheap: a set's ceiling takes a hundredth of a second.
+A ceiling is tight if one mechanism serves several texts and many of their pairs are audited (`frontier.py`). So sets of
+texts are drawn (`draw_sets`), and each set gets one trial: a pair of its texts is drawn uniformly, and one of the two
+is the source. Every text of a set is equally likely as source, with the probability pi of `TextSet.of_all_pairs`.
+Further sets are more informative than further trials of a set, and they are cheap: a set's ceiling takes a hundredth of
+a second.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def draw_sets(
 ) -> list[NDArray[np.int64]]:
     """Draw `count` sets of different texts uniformly; return [size] indices of texts per set.
 
-    equal_length: True to draw only texts with as many words as one uniformly drawn text. Raises UserError for a size
-    without a ceiling, and if no set can be drawn.
+    equal_length: True if all texts of a set must have equally many words. Raises UserError for a size without a
+    ceiling, and if no set can be drawn.
     """
     check_size(size)
     check_whole(count, "sets")

@@ -1,13 +1,14 @@
 """Events that distinguish the outputs of two inputs, learnt from draws. Losses are in nats.
 
 If outputs hardly ever repeat, no single output can prove a loss: a mechanism that returns its input followed by a
-random number would look private. So sets of outputs (events) are tested as well. An event is a trait that outputs share
-(the output itself, an input in it, a word, its beginning, three characters in a row, its length), or the outputs that a
-naive Bayes classifier over these traits assigns to one input rather than to another, at any log-odds. A claim with a
-delta bounds only the probabilities of events.
+random number would look private. So sets of outputs (events) are tested as well. An event is the set of outputs with
+some trait, or the set of outputs that a naive Bayes classifier over these traits assigns to one input rather than
+another, at any log-odds. A trait is the output itself, an input in it, a word, its beginning, three characters in a
+row, or its length. A claim with a delta bounds only the probabilities of events.
 
 One part of the draws trains the classifier. Another chooses an event for each pair of inputs: the one that would prove
-the largest loss. Further draws test the chosen events, so there is one test per pair for any number of candidates.
+the largest loss. Further draws test the chosen events, so there is one test per pair, for any number of events to
+choose from.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from epsilometer.core.mechanism import HasInputs, Mechanism
 from epsilometer.runtime.progress import note
 
 _BY_GUESSES = pl.lit(False)
-_EXTENT = Extent(500, entries=2e8, bounded=False)  # at most tenths of a second, short beside an audit
+_EXTENT = Extent(500, entries=2e8, bounded=False)  # takes at most tenths of a second, little compared with an audit
 
 
 def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.DataFrame:
-    """Return the worst case of the claim at each epsilon, schema `CLAIMS`; no rows if only sampling could check it.
+    """Return the worst case of the claim at each epsilon, schema `CLAIMS`; no rows if only draws can check it.
 
     The computation is deterministic, so it is not a test that shares alpha. Notes on standard error report violated
     claims and, unless all inputs were compared, their number.

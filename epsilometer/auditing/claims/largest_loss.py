@@ -5,8 +5,8 @@ another pair loses 800 nats and is within its claim. The largest loss over all p
 
     max over y of (max over x of ln P(y | x) - min over x of ln P(y | x)),
 
-computed in one pass over the laws. With too many laws, a sample of the inputs gives a lower bound; without laws, the
-draws of the claim's check give one. The claim itself is not used, because it is under test.
+computed in one pass over the laws. If there are too many laws, a sample of the inputs gives a lower bound. Without
+laws, the draws of the claim's check give a lower bound. The claim itself is not used, because it is under test.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 from epsilometer.core.randomness import Noise
 
-_ENTRIES = 1e8  # largest number of inputs times outputs that is computed, in seconds
-_SAMPLED = 1e7  # the number computed for a sample, if there are more
+_ENTRIES = 1e8  # largest number of inputs times outputs to compute, which takes seconds
+_SAMPLED = 1e7  # if there are more, the number to compute for a sample
 
 
 def largest_losses(mechanism: Mechanism, findings: Sequence[Finding]) -> list[tuple[float, str] | None]:
     """Return the largest loss at the epsilon of each finding, and its evidence; None if there is no evidence.
 
     The evidence is "exact", "lower bound" (some inputs, all outputs) or "draws" (a lower bound for the finding's
-    inputs). findings: checks of the claim, of this mechanism or of one over a part of its vocabulary.
+    inputs). findings: checks of the claim of this mechanism, possibly over a part of its vocabulary.
     """
     if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs):
         return [None if finding.largest is None else (finding.largest, "draws") for finding in findings]

@@ -1,9 +1,9 @@
 """A check that a claim for texts of one unit also holds for longer texts. Losses are in nats.
 
 Units are drawn independently of each other (`Laws`), so their losses add up, while a claim for whole texts stays the
-same. Anyone who sees the units also sees their number, so between texts with different numbers of units the loss is
-infinite, unless some output is the empty text. The draw for a unit may also depend on neighbouring units; then a claim
-that counts only the units in which texts differ is too small.
+same. Anyone who sees the units also sees their number, so the loss between texts with different numbers of units is
+infinite, unless some output is the empty text. If the law of a unit depends on neighbouring units, a claim that counts
+only the units in which texts differ is too small.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _NEVER = -1e300  # replaces ln 0, so that differences stay finite
 def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
     """Return the finding, or a violated one if the claim fails between repetitions of the witness's inputs.
 
-    finding: a check that the claim passed for inputs of one unit. It is returned unchanged if a longer text has no more
-    units.
+    finding: the result of a check that the claim passed for inputs of one unit; its `witness` is the pair of inputs
+    nearest to the claim, and an output. The finding is returned unchanged if a longer text has no more units.
     """
     if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs) or finding.witness is None:
         return finding
@@ -51,7 +51,7 @@ def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
         claimed = _claimed(mechanism, finding.epsilon, *longer)
         if same_laws and not delta and count * (finding.worst or 0.0) <= claimed + rounding(claimed):
             continue
-        # Computed for each length: a mechanism may truncate texts.
+        # The loss is computed for each length, since a mechanism may truncate texts.
         loss = _loss(mechanism, finding.epsilon, *longer, delta=delta)
         if loss > claimed + rounding(claimed):
             reason = f"units are drawn one by one, so that the losses of {count * units} add up"
@@ -68,7 +68,7 @@ def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
 def _of_neighbours(mechanism: Mechanism, finding: Finding, *, units: int, delta: float) -> Finding:
     """Return the finding, or a violated one if two texts made of the witness's two inputs lose more than claimed.
 
-    This happens if the draw for a unit depends on its place, or on neighbouring units.
+    This happens if the law of a unit depends on its place, or on neighbouring units.
     """
     assert isinstance(mechanism, HasLaws)
     assert finding.witness is not None
@@ -104,7 +104,7 @@ def _claimed(mechanism: Mechanism, epsilon: float, first: str, second: str) -> f
 def _loss(mechanism: HasLaws, epsilon: float, first: str, second: str, *, delta: float) -> float:
     """Return the largest loss of any output between two texts with equally many units.
 
-    With a delta, return the loss of the whole texts at that delta; 0 if they have too many joint outputs.
+    With a delta, return the loss of the whole texts at that delta, or 0 if there are too many joint outputs.
     """
     laws = mechanism.laws([first, second])
     both = np.stack([laws.rows.row(0), laws.rows.row(1)], axis=1)

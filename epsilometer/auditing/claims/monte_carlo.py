@@ -1,10 +1,11 @@
 """A lower bound of a mechanism's largest excess over its claim, from draws. Losses are in nats.
 
 A claim of c with delta says P(S | x) <= e^c P(S | x') + delta for every set S of outputs. n draws at each of two inputs
-prove no loss above ln((a - delta) / (1 - a)) with a = error^(1/n), the Clopper-Pearson limit for an event in every
-draw: 5 nats from a thousand draws. For no mechanism could they refute a larger claim. It is not testable, and the
-correction for multiple tests leaves it out before any draw is made (Tarone 1990, "A modified Bonferroni method for
-discrete data"). The same code can be tested at a smaller epsilon, where it claims less (`refutable_epsilons`).
+prove no loss above ln((a - delta) / (1 - a)) with a = error^(1/n), the Clopper-Pearson limit for an event that occurs
+in every draw. With a thousand draws that is 5 nats, so these draws cannot refute a larger claim of any mechanism. Such
+a claim is not testable, and the correction for multiple tests leaves it out before any draw is made (Tarone 1990, "A
+modified Bonferroni method for discrete data"). The same code can be tested at a smaller epsilon, where its claim is
+smaller (`refutable_epsilons`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 
 METHOD = "Monte Carlo"
-DRAWN = 12  # inputs that are drawn from
+DRAWN = 12  # number of inputs whose outputs are sampled
 COVERS_NOTHING = (
     "the claim covers no pair of the inputs; give the mechanism a method `distance(texts, pairs, epsilon)` that is "
     "finite for covered pairs"
@@ -37,7 +38,7 @@ _NEVER_TWICE = (
     "most outputs never came again, so the claim was tested by what they have in common and by a classifier; a leak of "
     "another form would go unseen"
 )
-_TARGETS = (1.0, 3.0)  # wanted values, in nats, of the largest claim among the inputs
+_TARGETS = (1.0, 3.0)  # values, in nats, that the largest claim among the inputs should have
 
 
 def monte_carlo(
@@ -52,9 +53,9 @@ def monte_carlo(
     """Return the largest excess that draws at a few inputs prove.
 
     Half of the draws choose, for each pair of inputs, the event whose loss looks largest (`events`); the other half
-    bounds that loss from below. Each bound is wrong with probability at most alpha over the number of bounds, so any is
-    wrong with probability at most alpha. The claim is not testable if it could not be refuted even if the most frequent
-    output at one input, and the outputs assigned to that input, never occurred at the other.
+    bounds that loss from below. Each bound is wrong with probability at most alpha divided by the number of bounds, so
+    the probability that any is wrong is at most alpha. The claim is not testable if it would stand even if the most
+    frequent output at one input, and the outputs assigned to that input, never occurred at the other.
     """
     guarantee = mechanism.guarantee(epsilon)
     delta = guarantee.delta if guarantee else 0.0
@@ -96,7 +97,7 @@ def _by_events(
     error: float,
     seed: int,
 ) -> Finding:
-    """Test the claims [n] for ordered pairs [n, 2] of the chosen inputs. error: of each of a pair's two limits."""
+    """Test the claims [n] for ordered pairs [n, 2] of the chosen inputs. error: the error of each of the two limits."""
     claim = mechanism.guarantee(epsilon)
     delta = claim.delta if claim else 0.0
     source = [text for text in chosen for _ in range(draws)]
@@ -136,8 +137,8 @@ def refutable_epsilons(
 ) -> list[float]:
     """Return privacy budgets at which the claims between the chosen inputs reach up to 1 and 3 nats.
 
-    They are extrapolated from the claims at `epsilon`, as if claims grew in proportion to it; none if the claim covers
-    no pair.
+    They are extrapolated from the claims at `epsilon`, as if claims grew in proportion to epsilon. The list is empty if
+    the claim covers no pair.
     """
     chosen = _chosen(mechanism, epsilon, texts, inputs, seed=seed)
     pairs = np.array([(i, j) for j in range(len(chosen)) for i in range(j)])
@@ -147,7 +148,7 @@ def refutable_epsilons(
 
 
 def _chosen(mechanism: Mechanism, epsilon: float, texts: Sequence[str], inputs: int, seed: int) -> list[str]:
-    """Return the inputs to draw at: half at random, half their nearest neighbours.
+    """Return the inputs whose outputs are sampled: one half is random, the other half are its nearest neighbours.
 
     A claim that grows with distance is smallest between near inputs.
     """

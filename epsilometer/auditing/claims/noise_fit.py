@@ -1,10 +1,10 @@
 """A test that continuous noise has the density that its mechanism's claim needs. Losses are in nats.
 
 Some mechanisms add noise to a vector of d dimensions and compute the output from the noisy vector. Their law cannot be
-enumerated: P(y | x) is an integral over all points whose output is y. But under noise z of density ~ e^(-epsilon ||z||)
-the densities of any point for two vectors x, x' have a ratio of at most e^(epsilon ||x - x'||), and so do the
-probabilities of any output. It remains to test that the noise has that density: its length and direction must be
-independent,
+enumerated: P(y | x) is an integral over all points whose output is y. But if the noise z has a density proportional to
+e^(-epsilon ||z||), the densities of any point for two vectors x, x' have a ratio of at most e^(epsilon ||x - x'||), and
+so have the probabilities of any output. So it is enough to test that the noise has that density: its length and
+direction must be independent,
 
     ||z|| ~ Gamma(d, 1 / epsilon),    z / ||z|| uniform on the sphere,
 
@@ -40,7 +40,7 @@ def noise_p_value(mechanism: Mechanism, epsilon: float, texts: Sequence[str], se
     """Return the p-value of a mechanism's noise under the claimed density: the smallest of five p-values, times five.
 
     texts: the mechanism's inputs, of one unit each; the draws cycle through them. Returns 0 if the claim counts another
-    distance, and None if the mechanism adds no noise to vectors, or to vectors of one dimension, or claims nothing.
+    distance. Returns None if the mechanism claims nothing, adds no noise to vectors, or has vectors of one dimension.
     """
     claim = mechanism.guarantee(epsilon)
     if claim is None:

@@ -1,4 +1,4 @@
-"""The statements of a mechanism about itself at an epsilon: its claim and all else that estimates and verdicts need."""
+"""The statements of a mechanism about itself at an epsilon: its claim, and what estimates and verdicts need."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Stated:
     claim: the claim in words. claimed: True if there is a claim. delta: the claim's delta, 0 without a claim. per_unit:
     the claim's epsilon (nats) if it is for a token, word or triple and is not multiplied by a distance, else None.
     control: True if the mechanism is a control. releases: the released views, in alphabetical order. unknown_words,
-    cut_texts: the shares of out-of-vocabulary words and of truncated texts among the audited texts, None without such a
-    limit. fit_p: the p-value of the trials' outputs under the stated law (`law_fit`), None without a law. curve: the
-    curve of a claim in zCDP, Renyi or GDP, else None.
+    cut_texts: the shares of out-of-vocabulary words and of truncated texts among the audited texts, None without a
+    vocabulary or a length limit. fit_p: the p-value of the trials' outputs under the stated law (`law_fit`), None
+    without a law. curve: the curve of a claim in zCDP, Renyi or GDP, else None.
     """
 
     claim: str = describe(None)

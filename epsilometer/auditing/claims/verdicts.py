@@ -10,8 +10,8 @@ checked".
 The tests of an audit share its level alpha after Tarone (1990, "A modified Bonferroni method for discrete data",
 Biometrics 46). Let p* be the p-value of a test if every guess were right; it is known before any guess is made. Let K
 be the smallest k for which at most k tests have p* <= alpha / k. Only tests with p* <= alpha / K can reject, each with
-probability at most alpha / K, and there are at most K of them. So if all claims are true, any is called violated with
-probability at most alpha.
+probability at most alpha / K, and there are at most K of them. So if all claims are true, the probability that any of
+them is called violated is at most alpha.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from epsilometer.core.mechanism import HasDistance, HasPublicTexts, Mechanism
 from epsilometer.text.words import words
 
 VIOLATED, NOT_REFUTED, NO_CLAIM = "violated", "not refuted", "no claim"
-LARGEST_FOUND = "largest found"  # method of a check by laws of some inputs
+LARGEST_FOUND = "largest found"  # method of a check that compares the laws of a sample of the inputs
 BY_LAW = "by its stated law"  # source of a verdict that assumes the mechanism's stated output distribution
 NOT_TESTABLE, NOT_CHECKED = "not testable", "not checked"
 _WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # the heaviest first
@@ -66,7 +66,7 @@ def trial_claims(
     guarantee, k = mechanism.guarantee(epsilon), candidates.shape[1]
     if guarantee is not None and guarantee.curve is not None:
         return np.full(len(candidates), loss_at(largest_success(guarantee.curve, k), k))
-    if not isinstance(mechanism, HasDistance):  # one claim for all pairs
+    if not isinstance(mechanism, HasDistance):  # all pairs have the same claim
         return np.broadcast_to(pair_claims(mechanism, epsilon, texts, candidates[:1, :2]), len(candidates))
     if guarantee is None:
         return np.full(len(candidates), np.inf)

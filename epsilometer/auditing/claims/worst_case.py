@@ -2,14 +2,14 @@
 
 For inputs x, x' and an output y the loss is L = ln P(y | x) - ln P(y | x'), and the claim allows c(x, x').
 
-A mechanism with laws is enumerated. Each input is a text of one unit; if a mechanism always releases the same number of
-units, an input has that many units with the same law (units are drawn independently, so their losses add up). A claim
-without a delta is violated if c - L < 0, up to rounding (1e-9), for some pair of inputs and some output. A claim with a
-delta is violated if, for some pair, the sum of P(y | x) - e^c P(y | x') over the outputs where it is positive exceeds
-delta.
+If a mechanism has laws, all its inputs and outputs are enumerated. Each input is a text of one unit. If the mechanism
+always releases the same number of units, an input has that many units with the same law (units are drawn independently,
+so their losses add up). A claim without a delta is violated if c - L < 0, up to rounding (1e-9), for some pair of
+inputs and some output. A claim with a delta is violated if, for some pair, the sum of P(y | x) - e^c P(y | x') over the
+outputs where it is positive exceeds delta.
 
 A mechanism without laws is sampled (`monte_carlo`). The loss is then a lower bound at confidence 1 - alpha over all
-tests, which can refute the claim but never confirm it. If the mechanism adds continuous noise to a vector, the noise
+tests, so it can refute the claim but never confirm it. If the mechanism adds continuous noise to a vector, the noise
 itself is compared with the density that the proof needs (`noise_fit`).
 
 The law describes the units. If the released text may reveal more of its source, a law within the claim confirms
@@ -54,8 +54,8 @@ from epsilometer.core.randomness import Noise
 from epsilometer.runtime.progress import track
 
 EXACT = 5000  # up to this many inputs, all pairs are enumerated
-SAMPLED = 200  # of more inputs, a sample of this size is enumerated
-ENTRIES = 2e11  # largest number of input pairs times outputs to enumerate: minutes
+SAMPLED = 200  # if there are more inputs, a sample of this size is enumerated
+ENTRIES = 2e11  # largest number of input pairs times outputs to enumerate, which takes minutes
 _POOL = 2000  # number of inputs among which neighbours are searched
 _CELLS = 1 << 17  # probabilities compared at a time, which fit in the processor's cache
 _LARGEST = 700.0  # nats: larger exponents overflow
@@ -72,17 +72,18 @@ _SHOWS_MORE = (
 )
 _NOT_LONGER = "texts longer than the inputs, which the claim covers, were not drawn from; an audit sees some"
 _NEVER = -1e300  # replaces ln 0, so that differences stay finite
-_ALIKE = -1e300  # excess of two inputs with equal laws: the witness only if all pairs have equal laws
+_ALIKE = -1e300  # excess of two inputs with equal laws; so low that any other pair is reported first
 
 
 @dataclass(frozen=True)
 class Extent:
-    """The number of inputs that a check compares.
+    """Limits on the number of inputs that a check compares.
 
-    inputs: the most whose pairs are all enumerated by laws; sampled: the size of the sample beyond that; random: the
-    number of inputs that are drawn from without laws. entries: about the most losses of two inputs and an output to
-    compute. bounded: True to compute a mechanism's own bound (`HasBound`), which compares all of its inputs: minutes
-    for a large vocabulary.
+    inputs: up to this number of inputs, the laws of all pairs are compared. sampled: if there are more inputs, the size
+    of the sample that is compared. random: for a mechanism without laws, the number of inputs whose outputs are
+    sampled. entries: the approximate largest number of losses to compute, one per pair of inputs and output. bounded:
+    True to compute the mechanism's own bound (`HasBound`), which compares all inputs and takes minutes for a large
+    vocabulary.
     """
 
     inputs: int = EXACT
@@ -93,7 +94,7 @@ class Extent:
 
     @classmethod
     def of(cls, inputs: int) -> Extent:
-        """Return the extent of exactly this many inputs, or of all if there are fewer."""
+        """Return limits with which a check compares this many inputs, or all if there are fewer."""
         return cls(inputs, inputs, inputs)
 
 
@@ -237,7 +238,7 @@ def _sampled(
 def exact(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], method: str = "exact", bound: float | None = None
 ) -> Finding:
-    """Return the largest excess over all pairs of texts and all outputs; each text has one unit, or n with one law."""
+    """Return the largest excess over all pairs of texts and all outputs. A text has one unit, or n with one law."""
     if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs):
         raise TypeError("an exact check needs the mechanism's laws and inputs")
     table, units = _log_laws(mechanism, epsilon, texts)

@@ -43,7 +43,7 @@ _TRIALS = 300  # rewrites of one text, which must not all be equal
 _AGAIN = 20  # rewrites of each text; some outputs then repeat
 _BINS = 20  # largest number of groups of outputs compared with a law
 _OUT = (0.0, -1.0, math.nan, math.inf)  # invalid privacy budgets
-_SPELLED = 1.1  # largest ratio of distinct units to texts: some tokens are spelled alike
+_SPELLED = 1.1  # largest ratio of distinct unit sequences to distinct texts, as some tokens are spelled alike
 _COLUMNS = 1024  # largest number of latent dimensions compared with each other
 _ALIKE = 0.99  # correlation of shared noise: independent noise reaches it with probability < 1e-50
 
@@ -51,8 +51,8 @@ _ALIKE = 0.99  # correlation of shared noise: independent noise reaches it with 
 def check_mechanism(mechanism: Mechanism, epsilon: float | None, texts: Sequence[str] = TEXTS) -> list[Check]:
     """Return the checks of a mechanism at an epsilon, None if it has no privacy budget.
 
-    texts: texts that the mechanism can read, at least one of them with more than one word. If the mechanism lists
-    `inputs`, some of them are used as well. Raises UserError for an epsilon that is missing or not needed.
+    texts: texts that the mechanism can read; at least one has more than one word. If the mechanism lists `inputs`, some
+    of them are used as well. Raises UserError for an epsilon that is missing or not needed.
     """
     (budget,) = budgets(mechanism, None if epsilon is None else [epsilon])
     return checked(_Checks(mechanism, budget, list(dict.fromkeys(texts))).rules())
@@ -398,7 +398,7 @@ class _Checks:
                 if any(
                     len(text.split()) != 2 for text in self._rewrite([twice] * _FEW, streams[np.arange(_FEW)]).texts
                 ):
-                    continue  # generated text: its words do not correspond to input words, and it is costly
+                    continue  # this is generated text: its words do not correspond to input words, and it is costly
                 rewrites = [text.split() for text in self._rewrite([twice] * _DRAWS, streams).texts]
                 pairs = [(split[0], split[1]) for split in rewrites if len(split) == 2]
                 if len(pairs) == _DRAWS and _dependence(pairs) * len(self._read) < FALSE_ALARM:
@@ -453,9 +453,10 @@ def _equal(left: Rewrites, right: Rewrites) -> bool:
 def _least_departure(degrees: int, draws: float, level: float) -> float:
     """Return the smallest total variation over groups of outputs that Pearson's test detects with probability _POWER.
 
-    degrees: of freedom. If the probability p_i of group i is wrong by d_i, the statistic has noncentrality n times the
-    sum of d_i^2 / p_i. Among departures of total variation t the smallest noncentrality is 4 n t^2, if groups of total
-    probability 1/2 are scaled by the same factor. Returns 1 if no departure could be detected.
+    degrees: degrees of freedom. If the probability p_i of group i is wrong by d_i, the statistic has noncentrality n
+    times the sum of d_i^2 / p_i. Among departures of total variation t, the smallest noncentrality is 4 n t^2. It is
+    reached if groups of total probability 1/2 are scaled by the same factor. Returns 1 if no departure could be
+    detected.
     """
     if degrees < 1:
         return 1.0

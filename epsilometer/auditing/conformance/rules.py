@@ -18,7 +18,7 @@ TEXTS = (
 
 
 class Holds(str):
-    """A remark on a rule that holds, such as the smallest departure that its test would find."""
+    """A remark on a rule that is fulfilled, such as the smallest departure that its test detects."""
 
 
 Rule = tuple[str, Callable[[], str | None]]
@@ -27,7 +27,7 @@ Rule = tuple[str, Callable[[], str | None]]
 
 @dataclass(frozen=True)
 class Check:
-    """A checked rule. problem: the problem and its remedy, None if the rule holds. remark: a note if it holds."""
+    """A checked rule. problem: the problem and its remedy, None if the rule is fulfilled. remark: a note if it is."""
 
     rule: str
     problem: str | None
@@ -40,7 +40,7 @@ def checked(rules: Iterator[Rule]) -> list[Check]:
     for rule, holds in rules:
         try:
             problem = holds()
-        except Exception as error:  # its author must see any error of the component
+        except Exception as error:  # the component's author must see any error
             problem = f"raises {type(error).__name__}: {error}"
         remark = str(problem) if isinstance(problem, Holds) else None
         problem = None if remark is not None else problem
@@ -51,7 +51,7 @@ def checked(rules: Iterator[Rule]) -> list[Check]:
 
 
 def lacks(component: object, name: str, arguments: int, page: str = "") -> str | None:
-    """Return the problem of a component without a method of this name. page: of the documentation that explains it."""
+    """Return the problem of a component without a method of this name. page: a page that explains it."""
     if not callable(getattr(component, name, None)):
         return f"the method {name} is missing; add it{page and f' ({page})'}"
     return refuses(component, name, arguments)

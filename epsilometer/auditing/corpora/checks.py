@@ -1,7 +1,7 @@
 """Checks that refuse a corpus before its release, and figures that only the curator sees.
 
-Both depend on private texts. So a refusal can reveal something about them, and the claim covers only completed runs
-that are published. No published file contains the curator's figures.
+Both depend on private texts. So a refusal can reveal something about these texts; the claim covers only published
+results of completed runs. No published file contains the curator's figures.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # takes a second to import
     from sklearn.linear_model import LogisticRegression
 
 FEWEST = 30  # smallest number of people
-LARGEST = 0.2  # largest share of one person in the counted texts
+LARGEST = 0.2  # largest share of the counted texts that one person may have written
 SAMPLE = 2000  # private texts in the sample for the curator's figures
 FAR, NEAR = 0.25, 0.95  # cosines: below FAR texts have little in common, above NEAR they are almost equal
 
@@ -124,7 +124,7 @@ class ForTheCurator:
 
 
 def for_the_curator(mechanism: CorpusMechanism, corpus: PrivateCorpus, release: Release) -> ForTheCurator:
-    """Return the curator's figures; only for `vote_histogram` those that need embeddings."""
+    """Return the curator's figures; figures that need embeddings are only for `vote_histogram`."""
     if not isinstance(mechanism, VoteHistogram) or not release.texts:
         return ForTheCurator(corpus.count_people)
     rows = np.argsort(Noise.operating_system(len(corpus)).uniforms()[:, 0])[:SAMPLE].tolist()
@@ -143,7 +143,7 @@ def head(released: NDArray[np.float64], release: Release) -> LogisticRegression 
 
     if release.labels is None or len(set(release.labels)) < 2:
         return None
-    fitted = LogisticRegression(C=10, max_iter=60, tol=1e-3)  # F1 as of a converged fit, in a third of the time
+    fitted = LogisticRegression(C=10, max_iter=60, tol=1e-3)  # the same F1 as a converged fit, in a third of the time
     fitted.fit(released, list(release.labels), release.weights / release.weights.mean())
     return fitted
 

@@ -1,10 +1,11 @@
 """A release of noisy votes as a mechanism on one text, so that any question can be asked about it.
 
 The adversary knows all texts of the corpus but one, and guesses the remaining text. After subtracting the votes of the
-known texts, each cell shows the unknown text's vote, 0 or 1, plus noise of rate r. A cell is "up" if this sum is at
-least 1; that is a sufficient statistic, since the likelihood ratio of a vote of 1 to 0 is e^r for all sums of at least
-1, and e^-r for all others. A cell is up with probability 1 / (1 + e^-r) with a vote, and e^-r / (1 + e^-r) without.
-So a text's law is one bit per cell, and its output lists the cells that are up.
+known texts, each cell of the table shows the unknown text's vote, 0 or 1, plus noise of rate r. A cell is called "up"
+if this sum is at least 1. This bit is a sufficient statistic: the likelihood ratio of a vote of 1 to 0 is e^r for all
+sums of at least 1, and e^-r for all others. With a vote, a cell is up with probability 1 / (1 + e^-r); without a vote,
+with probability e^-r / (1 + e^-r). So the law of a text is that of one bit per cell, and an output lists the cells that
+are up.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 
 
 class OneText:
-    """Mechanism that "rewrites" one text as its trace in a release with Laplace noise; each person has one text.
+    """Mechanism that "rewrites" a text as its trace in a release with Laplace noise; each person has one text.
 
     m: the number of exemplars, which is public. labels: the label of each text, if the mechanism has labels.
     """

@@ -43,7 +43,7 @@ _NOT_CLAIMED = [
 class Publication:
     """A publication of a corpus by a mechanism at an epsilon.
 
-    name: of the mechanism. ledger: the path of the ledger. again: True if people may be in earlier releases.
+    name: the mechanism's name. ledger: the path of the ledger. again: True if people may be in earlier releases.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Publication:
 
 
 def _spent(amount: Sum, user: bool) -> dict[str, Any]:
-    """Return a sum of spent budgets as data, by the replacement of a person."""
+    """Return a sum of spent budgets as data, for the replacement of one person."""
     times = {} if user else {"times": "the number of a person's texts"}
     return {"epsilon": amount.epsilon, "delta": amount.delta, "releases without a bound": amount.unbounded, **times}
 

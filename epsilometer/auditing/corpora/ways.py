@@ -4,10 +4,10 @@ Each way ends in texts with labels. A classifier of embeddings is trained on the
 measured on the same held-out clean texts:
 
 1. public texts alone: 64 of them are labelled by hand, and their labels spread to the others
-(`post_processing.spread`); 2. texts rewritten one at a time, with their labels unprotected: either the rewrites
-themselves, or public texts that the
-   rewrites label (each votes for its nearest exemplar, without noise), whichever gives the larger F1;
-3. the whole corpus, released by `vote_histogram`: the mean over draws of the noise.
+   (`post_processing.spread`);
+2. texts rewritten one at a time, with unprotected labels: F1 is the larger one of two trainings, on the rewrites
+   themselves and on public texts that the rewrites label (each rewrite votes for its nearest exemplar, without noise);
+3. the whole corpus, released by `vote_histogram`: F1 is the mean over draws of the noise.
 """
 
 from __future__ import annotations

@@ -3,11 +3,12 @@
 For laws P and Q on finitely many outputs, K(a) = ln sum P^a Q^(1 - a) is (a - 1) times the Renyi divergence of order a.
 It is convex, K(1) = 0 if every output of P is possible under Q, and K(a) <= (a - 1) L for the largest loss L.
 
-- **zCDP** claims K(a) <= rho a (a - 1) for every a > 1. For a >= L / rho this always holds. The smaller orders are
-  divided into intervals. K lies below its chord, so an interval is settled if the chord never exceeds the claim by more
-  than a 100,000th of it; otherwise the interval is halved. A violation is a value of K above the claim at a midpoint.
-- **Renyi** claims K(a) <= (a - 1) epsilon at its order. Divergences do not decrease with the order, so the claim then
-  holds at all smaller orders.
+- **zCDP** claims K(a) <= rho a (a - 1) for every a > 1. For a >= L / rho this is always true. The smaller orders are
+  divided into intervals. In an interval K lies below its chord, so the interval is settled if the chord never exceeds
+  the claim by more than a 100,000th of the claim. Otherwise the interval is halved. A violation is a value of K above
+  the claim at a midpoint.
+- **Renyi** claims K(a) <= (a - 1) epsilon at its order. Divergences do not decrease with the order, so a claim that is
+  true at its order is also true at all smaller orders.
 - **GDP** claims P(S) <= Phi(Phi^-1(Q(S)) + mu) for every set S of outputs. Only sets of the outputs with the largest
   ratios P / Q need comparison: the curve through them is piecewise linear, and Phi(Phi^-1(x) + mu) is concave.
 """
@@ -30,7 +31,7 @@ Array = NDArray[np.float64]
 
 
 def needed(curve: Curve, p: Array, q: Array) -> float:
-    """Return the smallest rho, divergence at the order, or mu that holds for log-laws p against q [outputs].
+    """Return the smallest rho, divergence at the order, or mu that is true of log-laws p against q [outputs].
 
     Only this direction is compared. For zCDP, returns a value above the claimed rho if the claim is violated, else a
     value of at most the claimed rho.
@@ -50,7 +51,7 @@ def needed(curve: Curve, p: Array, q: Array) -> float:
 
 
 def _rho(curve: Zcdp, p: Array, q: Array) -> float:
-    """Return the largest computed K(a) / (a (a - 1)); stops if all intervals are settled, or at a violation."""
+    """Return the largest computed K(a) / (a (a - 1)), once all intervals are settled or a violation is found."""
     last = max(2.0, float((p - q).max()) / curve.rho)
     slack = curve.rho * (1 + ROUNDING) + ROUNDING
 
@@ -61,7 +62,7 @@ def _rho(curve: Zcdp, p: Array, q: Array) -> float:
     largest, open_intervals = ratio(*ends[1]), [(ends[0], ends[1])]
     while open_intervals and largest <= slack:
         (a, low), (b, high) = open_intervals.pop()
-        # The chord minus the claim, rho x (x - 1), is concave: its maximum is where slopes are equal, or at an end.
+        # The chord minus the claim rho x (x - 1) is concave: it is largest where both slopes are equal, or at an end.
         slope = (high - low) / (b - a)
         at = min(max((slope / curve.rho + 1) / 2, a), b)
         if low + slope * (at - a) <= curve.rho * at * (at - 1) * (1 + _BETWEEN) + ROUNDING:

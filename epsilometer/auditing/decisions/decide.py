@@ -1,6 +1,6 @@
 """The decision on a mechanism at a budget: an audit's results against stated limits, as a status (`evidence.status`).
 
-- *within*: every limit that applies is kept, by upper bounds that hold for every adversary (`evidence`).
+- *within*: upper bounds for every adversary show that every limit that applies is kept (`evidence`).
 - *beyond*: a lower bound exceeds a limit.
 - *not exceeded by these attacks*: for a black box whose attacks stay below the limits; a black box is never *within*.
 - *open*: anything else; `why` names the reason, and `settles` what would settle it.
@@ -13,12 +13,12 @@ within. Then the probability that any budget beyond a limit is called within is 
 a mechanism on a data set. Proof: let b be the first budget that is beyond, and l a limit that it exceeds. An error at
 any budget requires that b is called within, so the upper bound of l at b must fail (a fixed sequence of tests; Maurer,
 Hothorn and Lehmacher 1995). So neither the number of limits nor the number of budgets increases the error. With several
-mechanisms or data sets, each has this probability.
+mechanisms or data sets, each of them has this error probability.
 
 Assumptions: the mechanism follows its stated law (a test of fit can refute a law, which then gives no bound, but cannot
 prove it); other texts do not have many more identifiers than the audited texts. A *beyond* is wrong with probability
-at most alpha / 2 for each lower bound. A limit has at most two lower bounds at each budget: by attacks, and by a law at
-half of its alpha.
+at most alpha / 2 for each lower bound. A limit has at most two lower bounds at each budget: one by attacks, and one by
+a law at half of its alpha.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def decide(
 ) -> pl.DataFrame:
     """Return the decision on every cell (schema `DECISIONS`): a row per limit, and the row `all`.
 
-    attributes: by data set, the labels to hide. alpha: of the audit's intervals. labels: by data set, all labels;
-    labels that need not be hidden are listed as open.
+    attributes: by data set, the labels to hide. alpha: the alpha of the audit's intervals. labels: by data set, all
+    labels; labels that need not be hidden are listed as open.
     """
     rows, ended = [], set()
     for named, cell in cells(tables, alpha):

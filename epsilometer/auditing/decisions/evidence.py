@@ -1,13 +1,13 @@
 """Bounds on each limited figure of a cell, and their sources. Losses are in nats.
 
-An upper bound holds for every adversary. Its source is a law or a count. A law describes the released view or its
-latents, and is evaluated over all pairs of texts that trials can draw. A count is of recorded identifiers, in the
-rewrites or in everything that the mechanism can release (`worth.releases`). A law that rewrites refute gives no upper
+An upper bound covers every adversary. Its source is a law or a count. A law describes the released view or its latents,
+and is evaluated over all pairs of texts that trials can draw. A count covers recorded identifiers that survive in the
+rewrites, or in anything that the mechanism can release (`worth.releases`). A law that rewrites refute gives no upper
 bound. A mechanism without a law is a black box and has no upper bound on a loss.
 
 A claim gives no upper bound: "not refuted" covers only the compared pairs, and other pairs may exceed the claim. If the
 law's pure loss was computed for every pair, its maximum bounds every average with certainty
-(`exact_loss.rows.enumerated`). Otherwise the law's 99 % interval over drawn pairs decides: its upper bound fails with
+(`exact_loss.rows.enumerated`). Otherwise the law's 99 % interval over sampled pairs decides: its upper bound fails with
 probability at most .005. Each limit has only one sampled upper bound, so alpha is not divided.
 
 If a lower and an upper bound of the same law cross, the law is wrong, and an error is raised. If an attack's lower
@@ -92,7 +92,7 @@ class AuditedCell:
     best: the row of `ESTIMATES` of the strongest attack on the released view. law: the row of `EXACT` over all pairs,
     None without a law. departs: True if rewrites refute the law. turned: True if an attack is right less often than by
     chance, so attacks cannot show a limit kept. leaked: rows of `LEAKAGE`. standing: rows of `worth.releases.STANDING`,
-    by kind. attributes: rows of `ATTRIBUTE_LOSSES`, by label. alpha: of the audit's intervals.
+    by kind. attributes: rows of `ATTRIBUTE_LOSSES`, by label. alpha: the alpha of the audit's intervals.
     """
 
     best: Mapping[str, Any]
@@ -206,7 +206,7 @@ def of_loss(cell: AuditedCell, allowed: float) -> Assessed:
 
 
 def of_tail(cell: AuditedCell, allowed: float) -> Assessed:
-    """Return the evidence on the mean delta at 4 nats over pairs: the leak in few outputs, which a loss hides."""
+    """Return the evidence on the mean delta at 4 nats over pairs: a leak in few outputs, which a loss hides."""
     best, law = cell.best, cell.lawful
     pieces = _of_law(DELTA, law, "all_delta_at_4_low", "all_delta_at_4")
     pieces += [] if best["delta_at_4_low"] is None else [_piece(DELTA, By.ATTACK, low=best["delta_at_4_low"])]
@@ -232,7 +232,7 @@ def of_tail(cell: AuditedCell, allowed: float) -> Assessed:
 def of_kind(
     row: Mapping[str, Any], allowed: float, alpha: float, standing: Mapping[str, Any] | None = None
 ) -> Assessed:
-    """Return the evidence on the surviving share of a kind. row: of `LEAKAGE`. standing: of `STANDING`, or None."""
+    """Return the evidence on the surviving share of a kind. row: from `LEAKAGE`. standing: from `STANDING`."""
     limit = f"{IDENTIFIERS}: {row['kind']}"
     if row["recorded"] < row["identifiers"]:  # a masker with the same patterns would leave none of them
         why, settles = "they were found by patterns, and not recorded", "texts with recorded ones"
@@ -252,7 +252,7 @@ def of_kind(
 
 
 def of_attribute(cell: AuditedCell, label: str, allowed: float) -> Assessed:
-    """Return the evidence on the loss of an attribute: upper bounds by the law; attackers do not count."""
+    """Return the evidence on the loss of an attribute: only upper bounds by the law, no results of attackers."""
     limit, row, law = f"{ATTRIBUTE}: {label}", cell.attributes.get(label), cell.lawful
     pieces = []
     if law is not None and row is not None and cell.alpha >= ALPHA:

@@ -1,12 +1,12 @@
 """Stated limits: the largest allowed figures of a mechanism. Losses are in nats.
 
-All limits concern one text. If a person has n texts, divide the limit on the loss by n, because the losses of n texts
-add up at most. Proof: let a be the mean over pairs of texts of 1 - TV, the overlap of their output laws. For two
-rewrites with independent noise the overlap is at least a_1 a_2, since min(p p', q q') >= min(p, q) min(p', q'). The
-loss is ln((2 - a) / a), and (2 - a_1)(2 - a_2) >= 2 - a_1 a_2, so the loss of both is at most the sum.
+All limits concern one text. If a person has n texts, divide the limit on the loss by n, because the joint loss of n
+texts is at most the sum of their losses. Proof: let a be the mean over pairs of texts of 1 - TV, the overlap of their
+output laws. For two rewrites with independent noise the overlap is at least a_1 a_2, since min(p p', q q') >= min(p, q)
+min(p', q'). The loss is ln((2 - a) / a), and (2 - a_1)(2 - a_2) >= 2 - a_1 a_2, so the loss of both is at most the sum.
 
-The other limits cannot be divided in this way. For n texts, only delta at 4 n nats is at most n times the delta at 4
-nats of one text. And several texts together may reveal an attribute that no single text reveals.
+The other limits cannot be divided in this way. For n texts, all that holds is that delta at 4 n nats is at most n times
+one text's delta at 4 nats. And several texts together may reveal an attribute that no single text reveals.
 """
 
 from __future__ import annotations

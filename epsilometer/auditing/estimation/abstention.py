@@ -6,24 +6,24 @@ revealing. Here the adversary guesses if its score is high and abstains otherwis
 **The bound.** The source is uniform among k candidates, the output y has the density P_j(y) from candidate j, and for
 every two of them P_i(S) <= e^epsilon P_j(S) + delta for all sets S. Let p* = e^epsilon / (e^epsilon + k - 1) and g(y)
 be the guess. With delta = 0 the guess is right, given any y, with probability P_g(y) / sum_j P_j(y) <= p*. So, given
-the outputs of all trials, the guesses are independent and each is right with probability at most p*. This also holds
-for any m guesses that are chosen by outputs and candidates alone, so P(right >= v) <= P(Bin(m, p*) >= v).
+the outputs of all trials, the guesses are independent, and each is right with probability at most p*. This is also true
+of any m guesses that were chosen by outputs and candidates alone, so P(right >= v) <= P(Bin(m, p*) >= v).
 
-With delta > 0 the excess (P(right | y) - p*)_+ has a mean of at most delta (1 - p*). For it is a sum over guesses j of
-(1 - p*) / k times the mass by which P_j exceeds e^epsilon times the mean of the others; that mass is at most delta, as
-the positive part is convex. So a guess is either right because of delta, with probability at most delta, or right with
-probability at most p*, and P(right >= v) <= P(R + Bin(m - R, p*) >= v) with R ~ Bin(T, delta) over all T trials,
-including those without a guess. For large T this means epsilon >= ln((k - 1) (TPR - delta) / FPR), where TPR and FPR
-are the shares of all trials with a right and with a wrong guess; for m = T it is TeDA's eq. 10. Compare theorem 5.2 of
-Steinke, Nasr and Jagielski 2023 (arXiv:2305.08846), whose guesses share one run.
+With delta > 0 the mean of the excess (P(right | y) - p*)_+ is at most delta (1 - p*). The reason: this mean is a sum
+over guesses j of (1 - p*) / k times the mass by which P_j exceeds e^epsilon times the mean of the others. That mass is
+at most delta, as the positive part is convex. So a guess is right because of delta with probability at most delta, and
+otherwise right with probability at most p*. Hence P(right >= v) <= P(R + Bin(m - R, p*) >= v) with R ~ Bin(T, delta)
+over all T trials, including those without a guess. For large T this means epsilon >= ln((k - 1) (TPR - delta) / FPR),
+where TPR and FPR are the shares of all trials with a right and with a wrong guess; for m = T it is TeDA's eq. 10.
+Compare theorem 5.2 of Steinke, Nasr and Jagielski 2023 (arXiv:2305.08846), where all guesses are about one run.
 
 **The levels.** The adversary guesses in the most confident T, T / 2, T / 4, ... trials (each number is raised to
-include ties with the last), and the level that proves most counts, at alpha / (2 L) for L distinct levels (Bonferroni).
-Levels depend only on scores, so a mechanism whose outputs are all equally revealing has only one. MultiSplit
-(Meinshausen, Meier and Buehlmann 2009, arXiv:0811.2177) and a level chosen on a part of the trials are also valid but
-prove less. Median losses of 40 runs, T = 10,000, alpha = .01, by all guesses, by MultiSplit (21 splits, a fifth to
-choose) and here: Gaussian, mu = 2: 1.61, 3.86, 4.02; symmetric unary encoding, epsilon 1: .45, .89, .91; epsilon 4:
-1.92, 3.73, 3.77.
+include ties with the last). The result is the level that proves most, at alpha / (2 L) for L distinct levels
+(Bonferroni). Levels depend only on scores, so a mechanism whose outputs are all equally revealing has only one.
+MultiSplit (Meinshausen, Meier and Buehlmann 2009, arXiv:0811.2177) and a level chosen on a part of the trials are also
+valid but prove less. This was measured as median losses of 40 runs (T = 10,000, alpha = .01) by all guesses, by
+MultiSplit (21 splits, a fifth of the trials to choose), and by the levels here. A Gaussian with mu = 2 has 1.61, 3.86
+and 4.02; symmetric unary encoding has .45, .89 and .91 at epsilon 1, and 1.92, 3.73 and 3.77 at epsilon 4.
 
 The result is a lower bound on the largest pure loss between two candidates of a trial. It does not bound an average, so
 it has a separate column and is never the `loss`.
@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from epsilometer.auditing.estimation.successes import clopper_pearson, loss_at, success_bound
 
 LEAST = 16  # guesses of the smallest level; fewer prove almost nothing, even if all are right
-_NEGLIGIBLE = 1e-15  # neglected probability of more guesses that are right because of delta
+_NEGLIGIBLE = 1e-15  # probability that still more guesses are right because of delta; neglected
 
 
 def worst_output(

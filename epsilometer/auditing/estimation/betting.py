@@ -7,13 +7,15 @@ numbers, the wealth
     W_n(m) = prod over i of (1 + b_i (x_i - m)),   with stakes 0 <= b_i < 1 / m chosen before x_i.
 
 At m = mu it is a non-negative martingale that starts at 1, so the probability that it ever reaches 2 / alpha is at most
-alpha / 2 (Ville 1939). The wealth decreases in m. So it has reached 2 / alpha for all m below some point, which is the
-lower bound; the upper bound comes from 1 - x in the same way. Only the range and the mean are assumed.
+alpha / 2 (Ville 1939). The wealth decreases in m, so there is a point below which it has reached 2 / alpha for every m.
+That point is the lower bound. The upper bound comes from 1 - x in the same way. Only the range and the mean are
+assumed.
 
-The stakes affect only the width. If the interval must hold at every n, W is the mean over stakes b = g / m, with g from
-a thousandth to nearly the whole wealth: for any variance and n one of these stakes is almost the best (Cover's
-universal portfolio, on a grid). If n is fixed beforehand, b_i is the best stake for n numbers with the variance of the
-first i - 1 (section 4.1 of the paper), which makes the interval about a fifth narrower.
+The stakes affect only the width. If the interval must be valid at every n, W is the mean of the wealths of several
+bettors with constant stakes b = g / m. Here g is the largest share of the wealth that one bet can lose, from a
+thousandth to nearly all. For any variance and n, one of these stakes is almost the best (Cover's universal portfolio,
+on a grid). If n is fixed beforehand, b_i is the best stake for n numbers with the variance of the first i - 1 (section
+4.1 of the paper), which makes the interval about a fifth narrower.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import numpy as np
 import scipy  # loads its parts when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-_STAKES = np.geomspace(0.001, 0.95, 14)  # g
+_STAKES = np.geomspace(0.001, 0.95, 14)  # the values of g
 _MOST = 0.9  # largest stake as a share of the wealth, if n is fixed
 _LEAST = -600.0  # ln of the smallest positive mean
 
@@ -37,7 +39,7 @@ Wealth = Callable[[float], float]
 def interval(values: ArrayLike, alpha: float, fixed: bool = False) -> tuple[float, float]:
     """Return the 1 - alpha confidence interval of the mean of independent numbers in [0, 1].
 
-    values: [n], in the order of observation. The interval is valid at all n together, so also for any stopping rule.
+    values: [n], in the order of observation. The interval is valid at all n together, and so for any stopping rule.
     fixed: True if n was chosen before any value was seen and this is the only look; then the interval is narrower.
     Returns (0, 1) without values. Raises ValueError for values outside [0, 1].
     """
@@ -89,7 +91,7 @@ def _lower_end(wealth: Wealth, limit: float, mean: float = 0.0, width: float = 0
         step = 0.02 * width / (mean - width)
         while missing(low) <= 0 and low > _LEAST:
             low, high, step = max(_LEAST, low - step), low, 4 * step
-        while missing(high) > 0:  # false at m = 1
+        while missing(high) > 0:  # ends, because nothing is missing at m = 1
             low, high, step = high, min(0.0, high + step), 4 * step
     return math.exp(scipy.optimize.brentq(missing, low, high, rtol=1e-11)) if missing(low) > 0 else 0.0
 
@@ -113,8 +115,8 @@ def _stakes(x: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
 def _stakes_alike(value: float, count: int, limit: float) -> Callable[[float], NDArray[np.float64]]:
     """Return a function that maps a number to the stakes below it, among `_stakes` of `count` equal values.
 
-    The stakes have a closed form except for a running sum, and never decrease. So only the first ones are computed;
-    sums of 1 / i^2 are below pi^2 / 6, which bounds their number.
+    The stakes have a closed form except for a running sum, and never decrease. So only the first stakes are computed,
+    up to the bound. Sums of 1 / i^2 are below pi^2 / 6, which limits how many are needed.
     """
     most_deviations = 0.25 + (math.pi**2 / 6 - 1) * (value - 0.5) ** 2
     stakes = np.empty(0)

@@ -2,21 +2,22 @@
 
 Each of n fair coins independently decides one part of an input: whether a record is in a training set, or which of two
 words is at a place of a text. The mechanism runs once, and the adversary guesses coins from the whole output; it may
-abstain for some. Let e^epsilon and delta bound how much one coin, given the others, can change the output's law.
+abstain for some. Given the other coins, let the output's laws under the two sides of a coin differ by at most (epsilon,
+delta).
 
 **Pure epsilon.** Given the output and the other coins, each side of a coin has a probability of at most p* =
 e^epsilon / (1 + e^epsilon). By induction over the coins, given the output, the number of right guesses among any r
 coins that the adversary picks satisfies P(right >= v) <= P(Bin(r, p*) >= v) (Steinke, Nasr and Jagielski 2023,
 arXiv:2305.08846, theorem 5.1). So the levels of `abstention` are valid here as well.
 
-**With delta** (theorem 5.2 and appendix D of the same paper), for a number r of guesses that is fixed beforehand:
+**With delta** (theorem 5.2 and appendix D of the same paper), if the number r of guesses is fixed beforehand:
 
     P(right >= v) <= P(B >= v) + 2 n delta max over i >= 1 of P(v > B >= v - i) / i,   B ~ Bin(r, p*).
 
 As printed, this bound is wrong near 1, which does not matter for tests. Example: for 2 coins at epsilon 2 and delta .2
 it gives P(right >= 1) <= .9972. But consider a mechanism that reports both coins correctly with probability .6, and
-otherwise exactly one of them wrongly (each with probability .2): at least one guess is always right. `fdp` has a bound
-that always holds, and is larger only if delta is almost 0.
+otherwise reports exactly one of them wrongly (each with probability .2). Then at least one guess is always right. The
+bound in `fdp` is valid everywhere, and larger only if delta is almost 0.
 
 Several runs, each on different coins, count as one run on all coins, since a coin affects only one output. Mahloujifar,
 Melis and Chaudhuri 2024 (arXiv:2410.22235) prove more for a claim with a delta or a whole trade-off curve: see `fdp`.
@@ -35,7 +36,7 @@ from scipy.stats import binom
 
 from epsilometer.auditing.estimation.abstention import guess_loss, halves, levels
 
-_FAR = 12.0  # standard deviations below the mean to which probabilities are first computed
+_FAR = 12.0  # probabilities are first computed down to this many standard deviations below the mean
 
 
 class Proved(NamedTuple):
@@ -51,7 +52,7 @@ def unit_loss(right: NDArray[np.bool_], scores: NDArray[np.floating], alpha: flo
 
     right:  [coins], True for a right guess.
     scores: [coins], larger if the adversary is more confident, computed from the output alone. Only the most confident
-    guesses count; their number is the one that proves most (Bonferroni over the numbers tried).
+    guesses count; of several numbers of guesses, the one that proves most is used (Bonferroni).
     """
     order, count = np.argsort(-scores, kind="stable"), len(right)
     successes = np.cumsum(right[order])
@@ -79,8 +80,8 @@ def p_value(successes: int, guesses: int, coins: int, loss: float, delta: float 
 def _largest_average(successes: int, guesses: int, p: float) -> float:
     """Return the largest P(v > B >= v - i) / i over i >= 1, for v successes.
 
-    Going down from v - 1, averages decrease once a probability below the mode of B is less than the average so far, so
-    the search ends there.
+    The search goes down from v - 1. It ends once a probability below the mode of B is less than the average so far,
+    because averages only decrease from there on.
     """
     lowest = guesses * p - _FAR * math.sqrt(guesses * p * (1 - p))
     count = min(max(successes - math.floor(lowest), 1), successes)

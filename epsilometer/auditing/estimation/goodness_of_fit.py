@@ -1,20 +1,20 @@
 """A test by counts of outputs that units follow their stated law. (`posteriors` tests a law by hits.)
 
 Hits depend only on differences between candidates, so they cannot show that some outputs are missing or too frequent.
-Here draws are counted in events (sets of outputs) that are fixed before any output is read. Each event has a
-probability p_i under the law of every draw i:
+Here draws are counted by event. An event is a set of outputs for each law, fixed before any output is read. Each event
+has a probability p_i under the law of every draw i:
 
 - for one law (for example, of a word): the outputs in descending order of probability, divided into twentieths of the
   probability mass;
-- for all laws together: all outputs beyond such a border in the order of their law, and in the last hundredth and
+- for all laws together: all outputs beyond such a border in the order of their law, and those in the last hundredth or
   thousandth of the mass; this detects a sampler that never draws rare outputs;
 - for all laws together: each output with at least a fiftieth of the total expected count.
 
 The number of draws in an event is a sum of independent Bernoulli variables. At its mean + 1 and above, or its mean - 1
 and below, a binomial variable of the same mean has the heavier tail (Hoeffding 1956, theorem 4), so the p-value is
 valid for any number of draws. The three kinds of events, each tested for too many and for too few draws, share the
-level evenly. Within a kind, the level is divided by the number of events, without those in which no count could be
-significant (Tarone 1990).
+level evenly. Within a kind, the level is divided by the number of events in which some count could be significant
+(Tarone 1990).
 
 Laws are computed for the rows with the most draws, up to a million entries.
 """
@@ -92,10 +92,11 @@ def _p_value(law: Array, counted: NDArray[np.integer]) -> float:
 
 
 def _places(law: Array) -> NDArray[np.integer]:
-    """Return [rows, outputs]: the index of each output's part of its row's mass, divided at `_PLACES`.
+    """Return [rows, outputs]: for each output, the index of the part of its row's mass, divided at `_PLACES`.
 
     Parts are in descending order of probability. Very unlikely outputs, which together have at most half of the last
-    part's mass, are put into it without sorting: nearly all outputs of a law on tens of thousands of words.
+    part's mass, are put into that part without sorting. In a law over tens of thousands of words, these are nearly all
+    outputs.
     """
     sorted_too = law > (1 - _PLACES[-1]) / 2 / law.shape[1]
     counts = sorted_too.sum(axis=1)

@@ -1,11 +1,12 @@
 """Search by successive halving for the arm with the largest payoff, and a bound on that payoff.
 
 An arm is anything that can be tried repeatedly, here a pair of texts; in each trial, each attack is right or wrong. The
-payoff of an arm is the success rate of the best attack. The search has one half of the budget: in each round all
-remaining arms are tried equally often, and the better half of them goes on, until one is left (Karnin, Koren and Somekh
-2013, "Almost optimal exploration in multi-armed bandits"). The trials of a search overestimate the payoff of the arm
-that they select. So the other half of the budget bounds it with fresh trials of the selected arm, under the attack that
-did best on it in the search. These trials select neither arm nor attack, so the interval needs no correction.
+payoff of an arm is the success rate of the best attack. The search has one half of the budget. In each round all
+remaining arms are tried equally often, and the better half of them stays, until one arm is left (Karnin, Koren and
+Somekh 2013, "Almost optimal exploration in multi-armed bandits"). The trials of a search overestimate the payoff of the
+arm that they select. So the other half of the budget gives fresh trials of the selected arm, under the attack that did
+best on it in the search. These trials bound the payoff. They select neither arm nor attack, so the interval needs no
+correction.
 """
 
 from __future__ import annotations

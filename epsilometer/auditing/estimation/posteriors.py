@@ -5,14 +5,14 @@ any adversary is right with probability
 
     pi_g(y) = P(y | x_g) / sum over j of P(y | x_j)        given y and the candidates.
 
-So the mean of pi_g over trials has the expectation of the success rate and is never more variable (Blackwell 1947). P
-must be the law of everything that the adversary sees: if its view is not a function of y, the posterior of its guess
-is different.
+So the mean of pi_g over trials has the same expectation as the success rate, and its variance is never larger
+(Blackwell 1947). P must be the law of everything that the adversary sees. If the adversary's view is not a function of
+y, the posterior of the guess is different.
 
 **This relies on the stated law.** pi_g does not show whether a sampler follows its law, so `loss`, verdicts and drift
-use hits. If it does, then given the outputs of all trials the hits are independent coins with probabilities pi_g. Their
-number then has a Poisson binomial distribution, which gives an exact test of the law (`departure`), and a test that is
-valid after every batch (`LawTest`).
+use hits. If the sampler follows its law then, given the outputs of all trials, the hits are independent coins with
+probabilities pi_g. Their number then has a Poisson binomial distribution, which gives an exact test of the law
+(`departure`), and a test that is valid after every batch (`LawTest`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TILTS = np.array([sign * t for t in np.geomspace(0.03, 4, 8) for sign in (-1, 1
 
 @dataclass(frozen=True)
 class Averaged:
-    """The loss by averaged posteriors. (`successes.Estimate` has the loss by hits.) Fields: as there."""
+    """The loss by averaged posteriors, with the same fields as the loss by hits (`successes.Estimate`)."""
 
     loss: float
     point: float
@@ -48,8 +48,8 @@ class Averaged:
 def averaged(successes: int, posteriors: NDArray[np.float64], candidates: int, alpha: float = 0.01) -> Averaged:
     """Return the loss that n guesses with these posteriors [n] prove, each bound at confidence 1 - alpha/2.
 
-    Each bound is the better one of the betting interval of the posteriors and the Clopper-Pearson interval of the hits,
-    both at level alpha/2. Near the ceiling the hits prove more, otherwise the posteriors.
+    Each bound is the tighter of two: one from the betting interval of the posteriors, one from the Clopper-Pearson
+    interval of the hits, both at level alpha/2. Near the ceiling the hits prove more, otherwise the posteriors.
     """
     bet = interval(posteriors, alpha / 2, fixed=True)
     counted = clopper_pearson(successes, len(posteriors), alpha / 2)
@@ -58,7 +58,7 @@ def averaged(successes: int, posteriors: NDArray[np.float64], candidates: int, a
 
 
 def departure(successes: int, posteriors: NDArray[np.float64]) -> float:
-    """Return the two-sided p-value of the hits if each is a coin with its posterior [n], exact up to 1e-12.
+    """Return the two-sided p-value of the hits, if each has its posterior [n] as probability; exact up to 1e-12.
 
     Returns 0 if some posterior is NaN: its output is impossible under every candidate. Equal posteriors are counted
     together, so for a mechanism with few outputs the time does not depend on the number of trials.
@@ -120,8 +120,8 @@ class LawTest:
     """A test that a sampler follows its law, which is valid after every batch.
 
     Several bettors assume that the log-odds of hits differ from the posteriors' log-odds by t, for several t. Each
-    batch multiplies a bettor's wealth by the likelihood ratio, whose expectation is 1 under the law. So the wealth ever
-    reaches 1 / alpha with probability at most alpha (Ville 1939).
+    batch multiplies a bettor's wealth by the likelihood ratio, whose expectation is 1 under the law. So the probability
+    that the wealth ever reaches 1 / alpha is at most alpha (Ville 1939).
     """
 
     def __init__(self) -> None:

@@ -2,9 +2,9 @@
 
 An average hides an attack that is confident about a few texts and at chance for the rest. So attacks are also compared
 by their true positive rate (TPR) at a small false positive rate (FPR) (Carlini, Chien, Nasr, Song, Terzis and Tramer,
-S&P 2022). Here every trial asks, "is the candidate in slot 0 the source?"; the answer is yes in one of k trials. If the
-attack guesses slot 0, the score is the margin of that candidate over the next best; otherwise it is minus the margin of
-the guess. With k = 2 that is the difference of the scores of slot 0 and slot 1.
+S&P 2022). Here every trial asks whether the candidate in slot 0 is the source, which is true in one of k trials. If the
+attack guesses slot 0, the score is the margin of that guess over the next best candidate; otherwise the score is minus
+the margin of the guess. With k = 2 that is the difference of the scores of slot 0 and slot 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from epsilometer.core.attack import Guesses
 
 @dataclass(frozen=True)
 class Rate:
-    """The TPR at the threshold with the requested FPR in the trials, and an interval of the TPR at that true FPR."""
+    """The TPR at the threshold with the requested FPR in the trials, and an interval of the TPR at that FPR."""
 
     tpr: float
     low: float
@@ -30,7 +30,7 @@ class Rate:
 
 
 def rate(guesses: Guesses, target: NDArray[np.integer], fpr: float, alpha: float) -> Rate | None:
-    """Return the TPR at this FPR; None for an attack without scores, or if no trial is positive, or none negative.
+    """Return the TPR at this FPR; None for an attack without scores, or if all trials are positive, or none is.
 
     The true threshold at this FPR is unknown. Two order statistics of the negatives bound it, each wrong with
     probability at most alpha / 4. They depend on negatives alone, so the number of positives beyond each is binomial

@@ -52,7 +52,7 @@ Prior = Sequence[float]
 def loss_at(success_probability: float, candidates: int, delta: float = 0.0, prior: Prior | None = None) -> float:
     """Return the smallest loss that allows this success probability, at least 0 (TeDA eq. 10).
 
-    prior: of the candidates, uniform by default; see `success_bound`.
+    prior: the probabilities of the candidates, uniform by default; see `success_bound`.
     """
     if success_probability >= 1:
         return math.inf
@@ -69,13 +69,13 @@ def success_bound(loss: float, candidates: int, delta: float = 0.0, prior: Prior
 
         delta + (1 - delta) max over m of e^loss S(m) / (e^loss + m - 1),
 
-    which equals TeDA's bound for p = 1/k. Proof: let a_j be the probability of the guess j if j is the source. From the
-    source j the guesses i have total probability at most 1, so a_j + e^-loss sum over i != j of (a_i - delta)_+ <= 1.
-    Let b = a - delta for the candidates that are ever guessed, and s the sum of b. Then each b_j is at most
-    u = (1 - delta - e^-loss s) / (1 - e^-loss). The largest sum of p_j a_j gives the likeliest candidates u each. It is
-    piecewise linear in s, with corners where s = m u, so it is largest at a corner, where
-    u = (1 - delta) e^loss / (e^loss + m - 1). Randomised response among the m likeliest candidates attains it; for
-    m = 1 it always names the likeliest candidate.
+    which equals TeDA's bound if p = 1/k. Proof: let a_j be the probability that the guess is j if the source is j. If
+    the source is j, the probabilities of all guesses i add up to at most 1, so
+    a_j + e^-loss sum over i != j of (a_i - delta)_+ <= 1. Let b = a - delta for the candidates that are ever guessed,
+    and s the sum of b. Then each b_j is at most u = (1 - delta - e^-loss s) / (1 - e^-loss). The sum of p_j a_j is
+    largest if the likeliest candidates have u each. This largest sum is piecewise linear in s, with corners where s = m
+    u, so its maximum is at a corner, where u = (1 - delta) e^loss / (e^loss + m - 1). Randomised response among the m
+    likeliest candidates attains it; for m = 1 it always names the likeliest candidate.
     """
     if loss > 700:
         return 1.0
@@ -162,7 +162,7 @@ def strongest(estimates: Sequence[Estimate]) -> Estimate:
 
 
 class Rates(NamedTuple):
-    """Counts of trials whose source is one candidate (positives), of the others, and of its guesses in both."""
+    """Counts of the trials whose source is one candidate (positives) or another, and of the guesses of it in both."""
 
     true_positives: int
     positives: int
@@ -194,10 +194,10 @@ def loss_by_rates(
 ) -> float:
     """Return the lower bound by true and false positive rates (Arcolezi and Gambs 2024), a comparison in TeDA.
 
-    positives: number of trials whose source is the candidate in question. true_positives: number of these in which it
-    was guessed. negatives, false_positives: the same for trials with another source. The bound is ln((TPR - delta) /
-    FPR) for a lower bound of TPR and an upper bound of FPR (Clopper-Pearson, each at error alpha/4 as in the published
-    code), so it has the confidence 1 - alpha/2 of `estimate`; 0 without evidence.
+    positives: number of trials whose source is the candidate in question. true_positives: number of these in which that
+    candidate was guessed. negatives, false_positives: the same two numbers for trials with another source. The bound is
+    ln((TPR - delta) / FPR) for a lower bound of TPR and an upper bound of FPR (Clopper-Pearson, each at error alpha/4
+    as in the published code), so it has confidence 1 - alpha/2, as in `estimate`. It is 0 without evidence.
     """
     low, _ = clopper_pearson(true_positives, positives, alpha / 2)
     _, high = clopper_pearson(false_positives, negatives, alpha / 2)

@@ -7,10 +7,10 @@ Let a be the rate of right guesses with such a score, and b the rate of wrong gu
     a - e^4 b / (k - 1)
 
 is the mean of P(S) - e^4 P'(S) over all ordered pairs of candidates, hence at most the mean delta at 4 nats. If the
-pure epsilon between all candidates is at most 4, it is at most 0, for every threshold.
+pure epsilon between all candidates is at most 4, the difference is at most 0, for every threshold.
 
-**The lower bound.** One half of the trials chooses the threshold (and, of several attacks, the attack); the other half
-bounds both rates (Clopper and Pearson), so the choice needs no correction. Wrong guesses have a large weight: in n
+**The lower bound.** One half of the trials chooses the threshold (and, among several attacks, the attack); the other
+half bounds both rates (Clopper and Pearson), so the choice needs no correction. Wrong guesses have a large weight: in n
 trials, a single confident wrong guess lowers the bound by 55 / n (k = 2). With alpha .01, at least about 660 trials are
 needed to prove any delta.
 
@@ -20,17 +20,18 @@ decrease in t, so for v_(j+1) < t <= v_j
 
     a(t) - e^4 b(t) / (k - 1)  <=  P(right, score > v_(j+1)) - e^4 P(wrong, score >= v_j) / (k - 1),
 
-For t > v_1 the second term is 0, and for t <= v_J the first is the rate of all right guesses. The second half gives an
-upper bound of each right side at error a, by bounding its two rates at a / 2 each (Clopper and Pearson, one-sided). The
-largest of these bounds is below the largest difference with probability at most a, for any number of thresholds and
-attacks. The reason: it is at least the bound for the attack and the interval that contain the largest difference, and
-these do not depend on the second half. So there may be many thresholds. They are the scores at ranks 1, 2, ... of the
-first half, where each rank is about 1.1 times the previous one.
+On the right side, the second term is 0 for t > v_1, and the first term is the rate of all right guesses for t <= v_J.
+The second half gives an upper bound of each right side at error s, by bounding its two rates at s / 2 each (Clopper and
+Pearson, one-sided). The largest of these bounds is below the largest difference with probability at most s, for any
+number of thresholds and attacks. The reason: the largest bound is at least the bound for the attack and interval with
+the largest difference, and which attack and interval this is does not depend on the second half. So there may be many
+thresholds. They are the scores at ranks 1, 2, ... of the first half, where each rank is about 1.1 times the previous
+one.
 
-With alpha .01 the upper bound for an attack at chance is at most .01 in .43 of runs with 2,000 trials and in .998 with
-5,000. For an attack that is right in 73 of 100 guesses at every score, the shares are .10 and .79, and for the largest
-of four attacks at chance .04 and .985 (1,000 runs each). The upper bound covers only these attacks; it does not bound
-delta.
+With alpha .01 the upper bound for an attack at chance is at most .01 in 43 % of runs with 2,000 trials, and in 99.8 %
+of runs with 5,000. For an attack that is right in 73 of 100 guesses at every score, these are 10 % and 79 % of runs.
+For the largest bound of four attacks at chance, they are 4 % and 98.5 % (1,000 runs each). The upper bound covers only
+these attacks; it does not bound delta.
 """
 
 from __future__ import annotations
@@ -97,10 +98,11 @@ def lower_end(attacks: Sequence[Scored], candidates: int, alpha: float) -> float
 def ends(attacks: Sequence[Scored], candidates: int, alpha: float) -> tuple[float, float] | None:
     """Return a lower and an upper bound by the most confident guesses, each at confidence 1 - alpha / 2.
 
-    attacks: on the same trials, whose order must be independent of their sources. The lower bound is on delta at 4 nats
-    (0 means no evidence, not privacy); the first half of the trials chooses the attack that proves most. The upper
-    bound is on the largest a - e^4 b / (k - 1) of any of these attacks at any threshold; it bounds neither other
-    attacks nor delta. None if it is not testable: even right guesses in the whole second half would prove nothing.
+    attacks: the guesses of each attack in the same trials; the order of the trials must not depend on their sources.
+    The lower bound is on delta at 4 nats (0 means no evidence, not privacy); the first half of the trials chooses the
+    attack that proves most. The upper bound is on the largest a - e^4 b / (k - 1) of any of these attacks at any
+    threshold; it bounds neither other attacks nor delta. Returns None if nothing is testable: even if all guesses in
+    the second half were right, they would prove nothing.
     """
     trials = len(attacks[0].right)
     first, second = slice(trials // 2), slice(trials // 2, trials)
@@ -116,7 +118,7 @@ def ends(attacks: Sequence[Scored], candidates: int, alpha: float) -> tuple[floa
 
 
 def fewest_trials(delta: float, candidates: int, alpha: float) -> int:
-    """Return the fewest trials that could prove more than this delta at 4 nats: all guesses right, equal scores."""
+    """Return the fewest trials that could prove more than this delta at 4 nats (all guesses right, equal scores)."""
 
     def enough(half: int) -> bool:
         return float(_proved(np.array([half]), np.array([0]), half, candidates, alpha=alpha)[0]) > delta

@@ -48,7 +48,8 @@ class Means:
     """Shares of right trials in independent sets.
 
     shares: a number in [0, 1] for each set, such as its share of right trials. The number of sets was fixed beforehand.
-    each: the number of trials in a set; 1 if sets differ in size or the numbers are no counts, so each set is a trial.
+    each: the number of trials in a set; 1 if sets differ in size, or if the numbers are not shares of right trials.
+    Then each set counts as one trial.
     """
 
     shares: Sequence[float]
@@ -91,10 +92,10 @@ class Sure(NamedTuple):
 
 @dataclass(frozen=True)
 class Confident:
-    """The most confident guesses of n trials, by thresholds that other trials determined.
+    """The most confident guesses of n trials, by thresholds that other trials chose.
 
     beyond: counts of the guesses beyond the threshold that proved most in those other trials. between: for each
-    interval of a grid of thresholds, the hits above its lower end and the misses at its upper end or above
+    interval of a grid of thresholds, the hits above the interval's lower end and the misses at its upper end or above
     (`Scored.between`).
     """
 

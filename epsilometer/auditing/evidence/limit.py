@@ -13,9 +13,9 @@ class Scale:
 
     measure: "loss", "delta_at_4", "identifiers", "attribute", "linking", "unit", "worst_pair", "claim", "similarity",
     or the measure of another question. options: if the figure is a loss in nats, the number of equally likely options
-    among which the adversary guesses (TeDA eq. 10); None if the rate itself is the figure: a share or a delta.
-    candidates: for a delta, the number of candidates per trial. partly: for identifiers, True if partial survival
-    counts. joined: the number of joined attributes. lowest: the figure at rate 0; the figure at rate 1 is 1.
+    among which the adversary guesses (TeDA eq. 10); None if the figure is the rate itself (a share or a delta) or
+    linear in it. candidates: for a delta, the number of candidates per trial. partly: for identifiers, True if partial
+    survival counts. joined: the number of joined attributes. lowest: the figure at rate 0; the figure at rate 1 is 1.
     """
 
     measure: str

@@ -18,7 +18,7 @@ _STAKES = np.geomspace(0.001, 0.95, 14)  # stakes as shares of a bettor's wealth
 
 
 def wealth(data: Hits | Confident, limit: Limit) -> tuple[float, float]:
-    """Return ln wealth of the bettor that the limit is exceeded, and of the bettor that it is kept."""
+    """Return ln wealth of two bettors: one bets that the limit is exceeded, the other that it is kept."""
     if isinstance(data, Hits):
         above, below = (log_wealth(data.right, data.n, limit.rate, way) for way in (True, False))
         return above, below
@@ -27,7 +27,7 @@ def wealth(data: Hits | Confident, limit: Limit) -> tuple[float, float]:
 
 
 def log_wealth(successes: int, trials: int, bound: float, above: bool) -> float:
-    """Return ln wealth of a bettor that the success probability is above the bound; below it if `above` is False."""
+    """Return ln wealth of a bettor on a success probability above the bound, or below it if `above` is False."""
     misses = trials - successes
     share = (betaincc if above else betainc)(successes + 1, misses + 1, bound)
     if share <= 0:

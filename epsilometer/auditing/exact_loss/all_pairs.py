@@ -7,8 +7,8 @@ For two texts with n units each, in nats,
 where e is the Bayes error (Kailath 1967, "The divergence and Bhattacharyya distance measures in signal selection"), and
 A and B compare two unit laws (`unit_laws`). The largest pure loss over the pairs of a corpus is its relative epsilon
 (Lu, Magdon-Ismail, Wei and Zikas, "Eureka", S&P 2024): privacy relative to a finite set of inputs. If there are too
-many laws to compare them all, the largest pure loss over some pairs (of the longest texts, and those compared anyway)
-is a lower bound of the relative epsilon.
+many laws to compare them all, the relative epsilon has only a lower bound: the largest pure loss over the pairs of the
+longest texts, and over pairs that were compared anyway.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from epsilometer.text.words import words
 
 Array = NDArray[np.float64]
 _ENTRIES = 1e11  # largest number of pairs of laws times outputs: a minute or two per budget
-_QUICK = 2e8  # number that takes tenths of a second
-_LONGEST = 2000  # units of the longest texts to compare if there are too many laws
+_QUICK = 2e8  # number of the same that takes tenths of a second
+_LONGEST = 2000  # number of units, over the longest texts, to compare if there are too many laws
 _CELLS = 1 << 22  # numbers in memory at a time
 
 Block = tuple[NDArray[np.int64], NDArray[np.int64], Array]  # indices of texts [n] and [m], figures [n, m]
@@ -47,7 +47,7 @@ ALL_PAIRS, LOWER_BOUND = "all pairs", "lower bound"
 class Relative:
     """The largest pure loss between two texts, in nats.
 
-    pair:    indices of the two texts, first the one under which the witness is likelier; None without a pair.
+    pair:    indices of the two texts, None without a pair; the witness is likelier under the first.
     witness: the output with this loss, its units as text; None if outputs have no names or the texts differ in length.
     method:  ALL_PAIRS or LOWER_BOUND.
     """
@@ -95,7 +95,7 @@ def is_quick(mechanism: Mechanism, texts: Sequence[str]) -> bool:
 
 
 def raised(bound: Relative, request: Request, epsilon: float, compared: tuple[NDArray[np.int64], Array]) -> Relative:
-    """Return the bound; if it is a lower bound and a compared pair has a larger pure loss, return that instead.
+    """Return the bound, or the largest pure loss of the compared pairs if that is larger and the bound a lower bound.
 
     compared: the pairs [n, 2], and their pure losses [n], each the larger of both directions.
     """
@@ -193,7 +193,7 @@ def _unlike(laws: Laws) -> tuple[int, int] | None:
 
 
 def _with_witness(mechanism: Mechanism, laws: Laws, epsilon: float, bound: Relative) -> Relative:
-    """Return `bound` with its witness, and with the text under which the witness is likelier as the first."""
+    """Return `bound` with its witness; the first text of its pair is the one under which the witness is likelier."""
     if bound.pair is None or not isinstance(mechanism, HasInputs):
         return bound
     first, second = (laws.rows.row(text) for text in bound.pair)

@@ -6,9 +6,10 @@ drawn independently, one from each class,
 
     TV(E M(x), E M(y)) <= E TV(M(x), M(y)),
 
-so the error of guessing the class is at least the mean error e of guessing between the two texts, and the loss of the
+so the error of guessing the class is at least the mean error e of guessing between the two texts. Hence the loss of the
 attribute is at most the guess loss at the error e. With more than two classes, a uniform pair of classes is drawn
-first, and the loss is between these two classes. It is only an upper bound: the best adversary may be far below it.
+first, and the loss is between these two classes. This is only an upper bound; the best adversary may have a far smaller
+loss.
 
 Pairs are drawn with replacement, so their errors are independent, and betting bounds their mean at confidence
 99.5 % (`estimation.betting`). Assumptions: the adversary sees one rewrite per author, and the texts of a class are like
@@ -54,8 +55,8 @@ def attribute_losses(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row per budget: the epsilon, and the columns of `ATTRIBUTE_LOSSES` from `classes` on.
 
-    mechanism: must have a law (`measuring.applies`). texts: distinct. classes: of each text, None without one. Raises
-    UserError for fewer than two classes.
+    mechanism: must have a law (`measuring.applies`). texts: distinct texts. classes: the class of each text, None
+    without one. Raises UserError for fewer than two classes.
     """
     numbers, count = drawn_pairs(classes, seed)
     pairs, by_epsilon = weighed(numbers, texts), None
@@ -86,7 +87,7 @@ def attribute_losses(
 
 
 def drawn_pairs(classes: Sequence[str | None], seed: int) -> tuple[NDArray[np.int64], int]:
-    """Draw PAIRS pairs of texts of two classes each; return their indices [PAIRS, 2], and the number of classes."""
+    """Draw PAIRS pairs of texts of different classes; return their indices [PAIRS, 2] and the number of classes."""
     named = np.array(["" if name is None else name for name in classes], dtype=object)
     there = sorted({name for name in classes if name is not None})
     if len(there) < 2:

@@ -1,9 +1,9 @@
 """The mean loss over pairs of texts by importance sampling, for mechanisms that cannot enumerate their outputs.
 
 Such a mechanism can compute the probability of a given output: generated text, hidden coins, or the joint view of a
-provider and a reader. `importance.py` explains the method, and the meaning of "at least" in a row. If pairs were drawn,
-the interval covers all pairs that trials can draw, since each draw uses the pair of another trial. Single pairs get no
-figures here: each would need as many draws as the mean over all pairs.
+provider and a reader. `importance.py` explains the method, and the meaning of "at least" in a row. If pairs come from
+trials, each draw uses the pair of a different trial, so the interval covers all pairs that trials can draw. Single
+pairs get no figures here: each would need as many draws as the mean over all pairs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
     for number in range(len(request.epsilons)):
         sampled: Sampled | None = None
         for group in groups(request, pairs, number):
-            if sampled is None or len(group.places) < len(pairs):  # else it has the pairs of the last group
+            if sampled is None or len(group.places) < len(pairs):  # else this group has the same pairs as the last one
                 sampled = _sampled(group, sampling)
             error = Bracket(*(float(np.exp(end)) for end in (sampled.log_error.low, sampled.log_error.high)))
             of_group = curve_rows(group, sampled.deltas(LEVELS), error)
@@ -65,7 +65,7 @@ def _sampled(group: Group, sampling: Sampling) -> Sampled:
 
 
 def _over_all(of_tail: dict[str, Any], group: Group) -> dict[str, Any]:
-    """Return the tail with bounds over all pairs that trials can draw, as each draw is from another trial."""
+    """Return the tail with bounds over all pairs that trials can draw, as each draw uses another trial."""
     if group.pairs.sets is not None:
         return of_tail
     return of_tail | {"all_delta_at_4_low": of_tail["delta_at_4_low"], "all_delta_at_4": of_tail["delta_at_4"]}

@@ -31,7 +31,7 @@ _CELLS = 1 << 25  # law entries in memory at a time, over all budgets (512 MB wi
 _POINTS = 512  # fewest grid points between a loss of 0 and a unit's largest loss
 _STEP = 1000.0  # largest distance of grid points, in nats
 _HUGE = 1000.0  # nats; for larger losses the allowed width grows with the loss
-_SHARE = 4  # fewest blocks per worker, so that few workers are idle at the end
+_SHARE = 4  # number of blocks per worker, at least, so that few workers are idle at the end
 _FINER = 4  # largest number of grids to try, each four times as fine as the previous one
 _ENTRIES = 1 << 26  # largest number of grid points of a pair's units, about 4 GB with all results
 
@@ -86,9 +86,9 @@ def product(laws: Array, units: NDArray[np.integer], width: float = 0.02, masses
 
     laws: log-laws [rows, outputs]. units: [n, 2], the row of each unit in the first and in the second text. width: the
     error of the guess loss that the grid may cause, in nats each way (more if the loss is in the thousands). The grid
-    is refined until this is met, or until bounds that do not depend on the grid apply. Texts with too many units for
-    memory get a coarser grid: their bracket is valid, but wider. masses: the exponentials of the laws, if they are
-    already computed.
+    is refined until the error is small enough, or until bounds that do not depend on the grid apply. Texts with too
+    many units for memory get a coarser grid: their bracket is valid, but wider. masses: the exponentials of the laws,
+    if they are already computed.
     """
     pairs = [(laws[a], laws[b], None if masses is None else (masses[a], masses[b])) for a, b in units]
     largest = max((loss_range(a, b) for a, b, _ in pairs), default=0.0)
@@ -152,7 +152,7 @@ class PairFigures:
         self._at_claim = np.ones((2, count))
 
     def enter(self, i: int, product: Product, claim: float) -> None:
-        """Enter one pair's losses at index i. claim: in nats, infinite without a claim."""
+        """Enter one pair's losses at index i. claim: the claimed loss in nats, or infinity."""
         error, both = product.log_error(), (product, product.reversed)
         self._log_error[:, i] = error.low, error.high
         deltas = [way.deltas(LEVELS) for way in both]

@@ -11,8 +11,8 @@ from Q = (sum over pairs of sqrt(P_i P_j)) / Z. Then
 
     w = (S - max P) / (sum over pairs of sqrt(P_i P_j))    has the mean k e / Z,    0 <= w <= 1:
 
-because every P_j except the largest is at most sqrt(P_j max P), which is a term of the sum. So a large loss takes no
-more draws than a small one.
+because every P_j except the largest is at most sqrt(P_j max P), which is a term of the sum in the denominator. So a
+large loss takes no more draws than a small one.
 
 **Only a likelihood** (generated text, hidden coins). y is a rewrite of a text chosen uniformly from the set, so it is
 drawn from Q = S / k. Then w = (S - max P) / S has the mean e, and n draws prove a loss of at most about ln n.
@@ -21,9 +21,9 @@ Only the mean over the sets is estimated, so each set is drawn in proportion to 
 by betting.
 
 **All sets.** The trials contain few of all possible sets. So a second interval covers all sets that trials can draw
-(`over_all`). It uses one draw per trial: w Z / k (with laws) or w (with a likelihood) has the mean e over draws and
-trials together. It proves a loss of at most about ln of the number of trials, since sets outside the trials are
-unknown.
+(`over_all`). It uses one draw per trial, of w Z / k (with laws) or w (with a likelihood). The mean over draws and
+trials together is e. This interval proves a loss of at most about ln of the number of trials, since sets outside the
+trials are unknown.
 """
 
 from __future__ import annotations
@@ -119,9 +119,9 @@ def over_all(
 def among_sets(row: dict[str, Any], request: Request, sets: CandidateSets, effort: Effort) -> dict[str, Any]:
     """Return a row of `EXACT` with its bounds by pairs replaced by the average over sets of texts.
 
-    The row for equal length then describes the sets whose texts all have equally many words; it is returned unchanged
-    if there are none. If the bounds by pairs are already narrow, they stay. The interval over all sets is at least as
-    wide as the bracket of the average over these sets.
+    The row for equal length then describes the sets whose texts all have equally many words. If there are no such sets,
+    the row is returned unchanged. If the bounds by pairs are already narrow, they stay. The interval over all sets
+    contains the bracket of the average over these sets.
     """
     share = 1.0
     if row["pairs"] == EQUAL:
@@ -136,7 +136,7 @@ def among_sets(row: dict[str, Any], request: Request, sets: CandidateSets, effor
 
 
 def _count(texts: Sequence[str], group: str, sets: CandidateSets) -> int:
-    """Return the number of possible sets: of any texts, or of texts with equally many words."""
+    """Return the number of possible sets, either of any texts or of texts with equally many words."""
     k = sets.numbers.shape[1]
     counts = [len(texts)] if group == ALL else np.unique([len(words(text)) for text in texts], return_counts=True)[1]
     return sum(math.comb(int(count), k) for count in counts)
@@ -214,7 +214,7 @@ class _Lawful:
         return np.minimum(weights, 1.0)
 
     def _weights(self, side: NDArray[np.integer], place: NDArray[np.integer], noise: Noise) -> Array:
-        """Return the weights w of draws. side: which pair of slots, place: which set each draw is from."""
+        """Return the weights w of draws. side, place: for each draw, the index of its pair of slots and of its set."""
         candidates = self.sets[place]
         pairs = np.take_along_axis(candidates, self.sides[side], axis=1)
         units, _ = tilted(self.laws, pairs, self.epsilon, noise)

@@ -88,7 +88,7 @@ class Sampled:
     def deltas(self, levels: NDArray[np.float64]) -> Bracket[NDArray[np.float64]]:
         """Return intervals of delta at levels [m] in nats, each the mean of both directions, from the same draws.
 
-        They hold simultaneously at confidence 1 - alpha, so any of them may be selected afterwards.
+        All are right together at confidence 1 - alpha, so any of them may be selected afterwards.
         """
         means = [_log_mean(self._between, level, self._alpha / len(levels)) for level in levels.tolist()]
         ends = np.array([(mean.low, mean.high) for mean in means]) + levels[:, None] / 2
@@ -155,7 +155,7 @@ def _of_trials(draw: Draw, trials: NDArray[np.int64], stream: Stream, sampling: 
     for count in stages(replace(sampling, draws=most, first=min(sampling.first, most))):
         numbers = sum(len(part.loss) for part in parts) + np.arange(count)
         between = draw(trials[numbers], stream(numbers))
-        parts.append(replace(between, log_bound=np.zeros(count)))  # must also hold for pairs that are not drawn
+        parts.append(replace(between, log_bound=np.zeros(count)))  # must also be a bound for pairs that are not drawn
         result = _judged(_joined(parts), sampling.alpha)
         if _open(result.log_error) <= sampling.width:
             break
@@ -177,7 +177,7 @@ def draws(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer]
 
 
 def mixed(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer], at: tuple[float, Noise]) -> Between:
-    """Return a draw for each pair [n, 2] of texts: a rewrite of a fairly chosen one of them, so m = (P + P') / 2.
+    """Return a draw for each pair [n, 2] of texts: a fair coin's choice of the two is rewritten, so m = (P + P') / 2.
 
     at: the budget and the streams. For this m, ln(sqrt(P P') / m) = -ln cosh(L / 2).
     """
@@ -198,7 +198,7 @@ def of_own_rewrites(
     *,
     epsilon: float,
 ) -> NDArray[np.float64]:
-    """Return log-likelihoods [n, k] of rewrites; rewrite i is of one of the candidates in row i of [n, k].
+    """Return log-likelihoods [n, k] of rewrites; rewrite i has its source in row i of the candidates [n, k].
 
     Raises LawError for a rewrite that is impossible under all of its candidates: the mechanism does not follow its
     likelihood, and no loss can be computed from it.

@@ -5,8 +5,8 @@ e^-t / 2, and has the density e^((l - t) / 2) / 4 in between. So for u = z + 1/2
 
     E_P[e^(z L)] = e^(-t/2) (cosh(u t) + sinh(u t) / (2 u)),
 
-and K(z), the transform for all coordinates together, is the product. No loss is rounded to a grid: both figures are
-inverse transforms, along a line without cancellation,
+and K(z), the transform for all coordinates together, is the product. No loss is rounded to a grid. Both figures are
+inverse transforms, along a line on which terms do not cancel,
 
     overlap = 1 / (2 pi) * integral of K(-1/2 + i w) / (1/4 + w^2) dw,
     delta(level) = 1 / (2 pi) * integral of K(z) e^(-z level) / (z (z + 1)) dw,    z = c + i w,  c > 0
@@ -15,8 +15,8 @@ inverse transforms, along a line without cancellation,
 covers every error of that sum:
 
 - Steps: by Poisson's formula the sum equals the sum over all integers j of e^(c j T) delta(level + j T), of which only
-  the term j = 0 is wanted. The other terms are positive and at most e^(-c |j| T), for j > 0 times
-  K(2 c) e^(-2 c level) (Markov). For the overlap they are at most e^(-|j| T / 2).
+the term j = 0 is wanted. The other terms are positive. For j < 0 they are at most e^(-c |j| T); for j > 0 they are at
+most that times K(2 c) e^(-2 c level) (Markov). For the overlap they are at most e^(-|j| T / 2).
 - The truncation at W: with a = c + 1/2, each factor of |K(z)| beyond W is at most e^(-t/2) times the smallest of
   cosh(a t) (1 + 1 / 2W), sqrt(cosh(2 a t) (1 + 1 / 4W^2)) and the factor at w = 0. The rest of the integrand is at most
   1 / w^2.
@@ -42,14 +42,15 @@ _WIDEST = 1e5  # largest c that is tried
 def log_overlap(distances: Array, tolerance: float) -> Bracket[float]:
     """Return a bracket of ln of the overlap, the integral of min(P, P').
 
-    distances: [n] >= 0, of each coordinate, in units of b. tolerance: the approximate error to allow, in nats.
+    distances: [n] >= 0, the distance in each coordinate, in units of b. tolerance: the approximate error to allow, in
+    nats.
     """
     t = distances[distances > 0]
     if not len(t):
         return Bracket(0.0, 0.0)
     log_rho = _log_moment(t, 0.0)
     period = 2 * (math.log(4 / tolerance) - 2 * log_rho)  # as the overlap is at least rho^2 / 2
-    share = 1 / (1 + math.sqrt(_variance(t)))  # of rho, about: E_M[e^(-|L| / 2)]
+    share = 1 / (1 + math.sqrt(_variance(t)))  # approximate overlap as a share of rho: E_M[e^(-|L| / 2)]
     end = _end(t, 0.0, math.log(tolerance * share) + log_rho, period)
     frequencies, ratios = _transform(t, 0.0, end, period)
     terms = ratios.real / (0.25 + frequencies**2)
@@ -62,7 +63,7 @@ def log_overlap(distances: Array, tolerance: float) -> Bracket[float]:
 
 
 def deltas(distances: Array, levels: Array, tolerance: float) -> Bracket[Array]:
-    """Return brackets of delta at levels [m] >= 0 in nats, to about an absolute tolerance. distances: as above."""
+    """Return brackets of delta at levels [m] >= 0 in nats, to about an absolute tolerance. distances: [n]."""
     t = distances[distances > 0]
     if not len(t):
         return Bracket(np.zeros(len(levels)), np.zeros(len(levels)))
@@ -91,7 +92,7 @@ def delta(distances: Array, level: float, tolerance: float) -> Bracket[float]:
 
 
 def _deltas(t: Array, levels: Array, c: float, log_allowed: float) -> Bracket[Array]:
-    """Return delta at levels [m], integrated along the line at c. log_allowed: ln of the aimed error of each kind."""
+    """Return delta at levels [m], integrated along the line at c. log_allowed: ln of each allowed error."""
     a = c + 0.5
     log_k = _log_moment(t, a)
     shifts = np.logaddexp(0.0, _log_moment(t, 2 * c + 0.5) - 2 * c * levels)  # ln(1 + K(2 c) e^(-2 c level))

@@ -28,7 +28,7 @@ from epsilometer.core.mechanism import HasLatentNoise, HasLatents, Mechanism
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace, gaussian_log_delta
 
 Array = NDArray[np.float64]
-_DELTA, _SHARE = 1e-3, 1e-2  # allowed errors of delta under Laplace noise: absolute at LEVELS, relative at a claim
+_DELTA, _SHARE = 1e-3, 1e-2  # allowed error of delta under Laplace noise: absolute at LEVELS; relative at a claim
 
 
 def applies(mechanism: Mechanism) -> bool:
@@ -87,7 +87,7 @@ def gaussian(distances: Array, claims: Array) -> PairLosses:
 
 def _profile(levels: Array, distances: Array) -> Array:
     """Return delta of Gaussian noise, elementwise; 0 for equal latents."""
-    far = np.maximum(distances, 1e-9)  # smaller distances are rounding errors; a larger distance gives an upper bound
+    far = np.maximum(distances, 1e-9)  # smaller distances are rounding errors; raising them gives an upper bound
     log_delta = np.vectorize(gaussian_log_delta, otypes=[float])(levels, 1 / far)
     delta: Array = np.where(distances > 0, np.exp(log_delta), 0.0)
     return delta

@@ -25,8 +25,8 @@ class Effort:
     """The amount of computation.
 
     width:     the rounding error to allow in a guess loss, in nats each way.
-    all_pairs: True to compute the relative epsilon over all pairs of texts, if these can be compared, instead of only
-               over the requested pairs. If that takes only tenths of a second, it is always done.
+    all_pairs: True to compute the relative epsilon over all pairs of texts, if these can be compared; False for only
+               the requested pairs. All pairs are always compared if that takes only tenths of a second.
     draws:     the largest number of draws, for mean losses that are estimated from draws.
     """
 
@@ -110,7 +110,7 @@ class PairLosses:
 
 
 def joined(parts: Sequence[PairLosses], order: NDArray[np.integer]) -> PairLosses:
-    """Join the losses of pairs that were compared in parts. order: pair i is number order[i] over all parts."""
+    """Join the losses of pairs that were compared in parts. order: [n], the place of pair i among all parts."""
 
     def whole(arrays: Sequence[Array]) -> Array:
         return np.concatenate(arrays)[order]

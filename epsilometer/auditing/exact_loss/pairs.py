@@ -53,7 +53,7 @@ class Pairs:
     equal:      [n], True if both texts have equally many words.
     sets:       the candidate sets that the pairs come from, if these have k > 2 texts.
     trials:     int64 [trials], the index of each trial's pair, in the order of the trials; None for sets of k > 2
-                texts, and if these are all pairs that trials can draw.
+                texts, and if `numbers` has all pairs that trials can draw.
     """
 
     numbers: NDArray[np.int64]
@@ -71,7 +71,7 @@ class Pairs:
         return len(self.numbers)
 
     def trials_among(self, places: NDArray[np.integer]) -> NDArray[np.int64] | None:
-        """Return, for each trial of a pair at `places` (ascending), the pair's index in `places`; None if not drawn."""
+        """Return, for each trial of a pair at `places` (ascending), the pair's index there; None without trials."""
         if self.trials is None:
             return None
         return np.searchsorted(places, self.trials[np.isin(self.trials, places)])
@@ -102,8 +102,8 @@ def of_trials(trials: Trials, texts: Sequence[str]) -> Pairs:
 def of_audit(trials: Trials, texts: Sequence[str], most: int, pairwise: bool) -> Pairs:
     """Return the pairs of an audit's first trials (`first_trials`). Sets of more than two texts come from all trials.
 
-    pairwise: True if each pair is computed separately. If False, the cost depends only on the number of draws, and the
-    pairs come from all trials.
+    pairwise: True if each pair's loss is computed separately. If False, the cost depends only on the number of draws,
+    and the pairs come from all trials.
     """
     every = of_trials(trials, texts)
     return replace(of_trials(first_trials(trials, texts, most), texts), sets=every.sets) if pairwise else every
@@ -112,7 +112,7 @@ def of_audit(trials: Trials, texts: Sequence[str], most: int, pairwise: bool) ->
 def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
     """Return the longest run of first trials, at least one, with at most `most` distinct pairs of equal length.
 
-    Length is in words. Pairs of different lengths do not count: if length distinguishes them, they are cheap.
+    Length is in words. Pairs of different lengths do not count, because they are cheap if length distinguishes them.
     """
     slots = list(combinations(trials.candidates.T.astype(np.int64), 2))
     both = np.sort(np.stack(slots, axis=1).transpose(2, 1, 0).reshape(-1, 2), axis=1)  # ordered by trial

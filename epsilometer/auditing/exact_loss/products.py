@@ -7,25 +7,26 @@ are positive
     P = mu e^(L/2),    P' = mu e^(-L/2),    overlap = sum mu e^(-|L|/2),
     delta(level) = P(P' = 0) + sum mu (e^(L/2) - e^(level - L/2))_+.
 
-All units' losses are put on one grid of step h (`grid.py`). Both functions of L satisfy f'' = f / 4 except at a kink,
-at 0 or at the level, and splitting an output between two grid points preserves the means of all solutions of this
-equation. So a figure changes only if the kink lies between the two points, always towards the larger loss, and by at
-most the kink's jump times the unit's gap. Let a be h plus the largest total shift of the units' losses, and gamma the
-product of cosh(h / 4), the largest factor by which the measure may have shrunk. By induction over the units,
+All units' losses are put on one grid of step h (`grid.py`). The summands of overlap and delta are functions f of L with
+f'' = f / 4, except at one kink: at 0 for the overlap, at the level for delta. Splitting an output between two grid
+points preserves the means of all solutions of this equation. So a figure changes only if the kink lies between the two
+points. The change is always towards the larger loss, and is at most the kink's jump times the unit's gap
+(`UnitLosses.gap`). Let a be h plus the largest total shift of the units' losses, and gamma the product of cosh(h / 4),
+the largest factor by which the measure may have shrunk. By induction over the units,
 
     0 <= overlap - overlap_grid <= gamma sum_i gap_i mu_grid(|L| <= a)
     0 <= delta_grid - delta     <= gamma sum_i gap_i mu_grid(|L - level| <= a) e^(level/2)
 
-This is of the order n^2 h^2, whereas rounding each loss would leave an error of order n h. (Losses in the millions take
+This is of the order n^2 h^2, whereas rounding each loss would leave an error of order n h. (Losses in the millions need
 so coarse a grid that overlap <= gamma e^(a/2) overlap_grid is the better bound.)
 
 mu on the grid is convolved by FFT after an exponential tilt: mu e^(theta L) is a product for any theta, and theta is
 chosen to move the mass to the outputs that determine the figure. So nothing underflows, even for a tiny Bayes error.
 The errors of the FFT (its rounding, and the tails beyond its window, by Chernoff's bound) widen the bracket.
 
-If rho = sum mu is below e^-300, losses are 300 nats or more, and outputs that are negligible relative to a unit's
-likeliest ones can determine them. Then rho^2 / 4 <= error <= rho / 2 (Bhattacharyya) gives the loss to within a factor
-of two.
+If rho = sum mu is below e^-300, losses are 300 nats or more, and they may depend on outputs that are negligible
+relative to a unit's likeliest ones. Then rho^2 / 4 <= error <= rho / 2 (Bhattacharyya) gives the loss to within a
+factor of two.
 
 Theory: overlap of products, arXiv:2502.10527; losses by FFT, Koskela, Jalko and Honkela 2020 (arXiv:1906.03049).
 """

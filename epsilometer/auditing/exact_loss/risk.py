@@ -10,8 +10,8 @@ e^level k (1 - s), because sum_i P_j(G = i) = 1. With the mean delta over these 
 
     s <= (e^level + (k - 1) delta(level)) / (e^level + k - 1)                       for every level,
 
-which is TeDA's eq. 10 solved for s (`successes.success_bound`). For k = 2, level 0 attains it: s = (1 + delta(0)) / 2.
-The mean delta over pairs of a corpus applies to k texts whose pairs differ as those pairs do.
+which is TeDA's eq. 10 solved for s (`successes.success_bound`). For k = 2, the bound is attained at level 0: s = (1 +
+delta(0)) / 2. A mean delta over the pairs of a corpus applies to k texts that differ from each other as those pairs do.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from epsilometer.auditing.exact_loss.all_pairs import ALL_PAIRS
 def largest_success(levels: Iterable[float], deltas: Iterable[float], candidates: int) -> float:
     """Return an upper bound on the mean share of right guesses of any adversary among k candidates; at least 1 / k.
 
-    levels: in nats; deltas: the mean delta over pairs of texts at each level, rounded up.
+    levels: levels in nats. deltas: the mean delta over pairs of texts at each level, rounded up.
     """
     bounds = (
         success_bound(level, candidates, delta=min(1.0, delta)) for level, delta in zip(levels, deltas, strict=True)
@@ -49,10 +49,11 @@ def _by_largest_loss(law: Mapping[str, Any], candidates: int) -> float:
 
 
 def largest_success_over_all(law: Mapping[str, Any], trial_size: int, candidates: int) -> float | None:
-    """Return the bound over all pairs that trials can draw, at confidence 99 %; None if nothing bounds it.
+    """Return the bound over all pairs that trials can draw, at confidence 99 %; None without a bound.
 
-    law: a row of `EXACT`. Its upper bounds over all pairs give delta at the levels 0 and 4; its largest pure loss, if
-    computed for all pairs, bounds delta at each level. trial_size: the number of candidates per trial in that row.
+    law: a row of `EXACT`. Its upper bounds over all pairs give delta at the levels 0 and 4. If its largest pure loss
+    was computed for all pairs, this loss also bounds delta at each level. trial_size: the number of candidates per
+    trial in that row.
     """
     bounds = [_by_largest_loss(law, candidates)] if law["relative_method"] == ALL_PAIRS else []
     if law["all_delta_at_4"] is not None:

@@ -24,7 +24,7 @@ from epsilometer.core.mechanism import law_of, releases
 Array = NDArray[np.float64]
 ALL, EQUAL = "all", "equal length"
 ALPHA = 0.01  # error of an interval over all pairs
-_AGREE = 1e-6  # tolerance between delta at level 0 and the average loss, beyond both brackets
+_AGREE = 1e-6  # largest disagreement, beyond both brackets, of delta at level 0 and the average loss
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Group:
 
     @property
     def trials(self) -> NDArray[np.int64] | None:
-        """For each trial of the group, in order, the index of its pair in `places`; None if pairs are not drawn."""
+        """For each trial of the group, in order, the index of its pair in `places`; None without `pairs.trials`."""
         return self.pairs.trials_among(self.places)
 
 
@@ -171,8 +171,8 @@ def average_loss(log_error: Bracket[Array], weights: Array, candidates: int = 2)
     """Return the loss of guessing the source among k texts, in nats, from ln e [n] of pairs with weights [n].
 
     For k = 2 this is the guess loss at the mean error e. Otherwise the error among k texts is between e and (k - 1) e.
-    At least e, because an adversary who also learns two candidates, one of them the source, still errs with probability
-    e. At most (k - 1) e, because it is at most the sum over pairs of 2 / k times the pair's error.
+    It is at least e: an adversary who is also told two candidates, one of them the source, still errs with probability
+    e. It is at most (k - 1) e, because it is at most the sum over pairs of 2 / k times the pair's error.
     """
     more = math.log(candidates - 1)
     with np.errstate(divide="ignore"):
@@ -184,9 +184,10 @@ def average_loss(log_error: Bracket[Array], weights: Array, candidates: int = 2)
 
 
 def of_all_pairs(group: Group, log_error: Bracket[Array], average: Bracket[float]) -> dict[str, Any]:
-    """Return the columns that bound the average over all pairs, and `method` if pairs were drawn.
+    """Return the columns that bound the average over all pairs, and `method` if only some pairs were compared.
 
-    log_error: of the group's pairs [n]. Returns nothing for more than two candidates (`candidate_sets` compares them).
+    log_error: ln of the error of each of the group's pairs [n]. Returns nothing for more than two candidates
+    (`candidate_sets` compares them).
     """
     if group.pairs.sets is not None:
         return {}
@@ -198,7 +199,7 @@ def of_all_pairs(group: Group, log_error: Bracket[Array], average: Bracket[float
 
 
 def tail_of_all_pairs(group: Group, losses: PairLosses) -> dict[str, Any]:
-    """Return bounds on the mean delta at 4 nats over all pairs: a 99 % interval if pairs were drawn.
+    """Return bounds on the mean delta at 4 nats over all pairs: a 99 % interval if pairs come from trials.
 
     Returns nothing for more than two candidates.
     """
@@ -223,7 +224,7 @@ def largest_tail(loss: float) -> float:
 def enumerated(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return upper bounds of averages by the largest pure loss, if it was computed for every pair; else nothing.
 
-    Unlike the interval over drawn pairs, these bounds are certain.
+    Unlike the interval over sampled pairs, these bounds are certain.
     """
     if row.get("relative_method") != ALL_PAIRS:
         return {}

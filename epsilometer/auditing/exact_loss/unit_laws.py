@@ -59,7 +59,7 @@ def unit_laws(
 
 
 class Room:
-    """Memory that is reused by one table after another: allocating it is as slow as computing in it."""
+    """Memory that one table after another uses, because allocating it is as slow as computing in it."""
 
     def __init__(self) -> None:
         self._cells = np.empty(0)
@@ -72,7 +72,7 @@ class Room:
 
 
 def log_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float], room: Room | None = None) -> list[Array]:
-    """Return for each budget the log-laws [n, outputs] of these rows. room: memory for them, which may be reused."""
+    """Return for each budget the log-laws [n, outputs] of these rows. room: memory for the result."""
     tables = (room or Room()).table(len(epsilons), len(rows), laws.outputs)
     for start in range(0, len(rows), laws.chunk()):
         part = slice(start, start + laws.chunk())

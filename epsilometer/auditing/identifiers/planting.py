@@ -1,14 +1,14 @@
 """Planted identifiers: an invented value in an invented sentence, put between two sentences of a text.
 
-So the place of each identifier is known without a detector. (A detector that the mechanism itself uses would find
+The place of each identifier is thus known without a detector. (A detector that the mechanism itself uses would find
 nothing that the mechanism misses.) Identifiers of a kind are planted in several shapes, because a masker that finds
 plain names may miss names in lower case. A shape changes one property of a plain identifier in the middle of a
-sentence: its place in the sentence or in a long text, its case, its surroundings or, for names, its form. In long texts
-kinds take turns and are counted together: if a mechanism does not read a place, it misses any kind there.
+sentence: its place in the sentence or in a long text, its case, its surroundings or, for names, its form. In long
+texts, kinds are planted in turn and counted together: if a mechanism does not read a place, it misses any kind there.
 
 Values are drawn with Faker (en_US) and from short lists. No value is already in its text, and values are distinct if
-there are enough. The text and the place among its sentences are drawn uniformly. The measured share is that of planted
-identifiers that survive in these texts; the texts' real identifiers may have other forms.
+there are enough. The text and the place among its sentences are drawn uniformly. The measured share is of planted
+identifiers; the texts' real identifiers may have other forms.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 ON_REQUEST = ("card number", "social security number", "IP address")  # kinds that are planted only if requested
 KINDS = tuple(kind for kind in CARRIERS if kind not in ON_REQUEST)
-ANY = "any kind"  # kind of identifiers in long texts, in which kinds take turns
+ANY = "any kind"  # kind of identifiers in long texts, in which kinds are planted in turn
 LOWER, UPPER = "lower case", "upper case"
 SEVERAL, PUNCTUATION, EMOJI = "several in one text", "beside punctuation", "beside emoji"
 LONG = {"at character 100": 100, "at character 9,990": 9_990, "at character 10,010": 10_010}
 SINGLE, TITLE, INITIALS, HYPHEN = "single name", "title", "initials", "hyphen"
 APOSTROPHE, FOREIGN, WORD = "apostrophe", "non-ASCII letters", "name that is a word"
 
-_TOGETHER = (("at character 100", "at character 9,990"), ("at character 10,010",))  # planted in one text each
+_TOGETHER = (("at character 100", "at character 9,990"), ("at character 10,010",))  # each group is planted in one text
 _SHAPES = (START, MIDDLE, END, LOWER, UPPER, SEVERAL, PUNCTUATION, EMOJI)
 _NAME_SHAPES = (SINGLE, TITLE, INITIALS, HYPHEN, APOSTROPHE, FOREIGN, WORD)
 _LENGTH = 10_500  # number of characters of a long text
-_FRESH, _TRIES = 50, 1000  # draws before a value may be reused, and before an error if every value is in the text
+_FRESH, _TRIES = 50, 1000  # draws before a value may be reused, and before an error because every value is in the text
 
 _AROUND = ("({})", '"{}"', "[{}]", "<{}>", "*{}*", "/{}/", "{}:", "{};", "{}...", "{}!", "-{}-", "“{}”")
 _EMOJI_AROUND = ("😀{}", "{}🎉", "👉{}", "{}👍🏽", "❤️{}❤️", "{}😢😢")
@@ -85,7 +85,7 @@ class PlantedText(NamedTuple):
 
 
 def shapes(kind: str) -> tuple[str, ...]:
-    """Return the shapes in which a kind is planted, without those of `LONG`, in which kinds take turns."""
+    """Return the shapes in which a kind is planted, without the shapes of `LONG`, which all kinds share."""
     return (*_SHAPES, *_NAME_SHAPES) if kind == "name" else _SHAPES
 
 
@@ -109,8 +109,8 @@ def plant(texts: Sequence[str], kind: str, count: int, seed: int, shape: str = M
 def plant_long(texts: Sequence[str], kinds: Sequence[str], count: int, seed: int) -> dict[str, list[PlantedText]]:
     """Return `count` long texts for each shape of `LONG`; each has one identifier of that shape.
 
-    Kinds take turns, so each shape has all kinds about equally often. A text serves two shapes if their places are far
-    apart, since mechanisms are slow on long texts. Raises UserError as `plant` does.
+    Kinds are planted in turn, so each shape has all kinds about equally often. A text serves two shapes if their places
+    are far apart, since mechanisms are slow on long texts. Raises UserError as `plant` does.
     """
     rows: dict[str, list[PlantedText]] = {shape: [] for shape in LONG}
     for together in _TOGETHER:
@@ -205,7 +205,7 @@ def _around(text: str, rng: np.random.Generator) -> tuple[str, str]:
 
 
 def _filler(texts: Sequence[str], source: int) -> str:
-    """Return a long text: text number `source` and those that follow it, joined and truncated to _LENGTH."""
+    """Return a long text: text number `source` and the texts after it, joined and truncated to _LENGTH."""
     parts: list[str] = []
     length, number = 0, source
     while length < _LENGTH:

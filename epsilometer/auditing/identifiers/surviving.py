@@ -2,9 +2,9 @@
 
 The identifiers are those that the texts' file records or, if it records none, planted ones (`planting`). They never
 come from a detector: a mechanism's own detector would find nothing that the mechanism missed. Planted identifiers are
-counted by kind and shape, in long texts only by shape. One identifier is drawn from each text, so the outcomes of a
-kind and shape are independent: their number is binomial, and the interval is Clopper and Pearson's. It covers only
-texts and identifiers like these.
+counted by kind and shape; in long texts they are counted only by shape. One identifier is drawn from each text, so the
+outcomes of a kind and shape are independent. The number that survive is then binomial, and its interval is Clopper and
+Pearson's. The interval covers only texts and identifiers like these.
 
 `text.identifier_matching` defines survival (it ignores case, accents, possessives and the like). An entity with several
 mentions survives if one of them does. Partial survival, such as of a surname, is counted separately. Other spellings
@@ -12,8 +12,8 @@ are not counted.
 
 **Precision.** Words of the text that are missing from their place in the rewrite (`difflib`) are masked; a run of
 masked words is correct if it touches an identifier. If identifiers were planted, masked words that identify somebody in
-another way count as incorrect, so the share is a lower bound. Its interval is clustered by text (`worth.intervals`). It
-is not computed for long texts (`planting.LONG`).
+another way count as incorrect, so the share of correct runs is a lower bound. Its interval is clustered by text
+(`worth.intervals`). It is not computed for long texts (`planting.LONG`).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Occurrence:
 
     @property
     def group(self) -> Group:
-        """The kind and shape; trials of a group are counted together."""
+        """The kind and shape; trials with the same kind and shape are counted together."""
         return self.kind, self.shape
 
     @property
@@ -126,7 +126,7 @@ class Identified:
         return list(kinds or there)
 
     def groups(self, kinds: Sequence[str] | None) -> list[Group]:
-        """Return the groups that are counted: these kinds (None: all), by shape if identifiers are planted."""
+        """Return the groups to count: the given kinds (None: all), divided by shape if identifiers are planted."""
         chosen = self.chosen(kinds)
         if self.record is not None:
             return [(kind, None) for kind in chosen]

@@ -23,7 +23,7 @@ from epsilometer.core.extras import installed
 from epsilometer.core.guarantees import stored
 
 _Stored = TypeVar("_Stored", bound=BaseModel)
-_FIRST = "epsilometer/accepted/1"  # first schema: without alpha, seed and settings of attacks
+_FIRST = "epsilometer/accepted/1"  # the first schema, without alpha, seed and settings of attacks
 
 
 class Count(BaseModel):
@@ -50,7 +50,7 @@ class Accepted(BaseModel):
     candidates: int = Field(ge=2)
     temperature: float
     alpha: float = STANDARD.alpha
-    seed: int | None = None  # of the counted trials; a gate's trials differ from them for any seed
+    seed: int | None = None  # seed of the counted trials; a gate's trials differ from them for any seed
     attacks: Mapping[str, Count]
 
     def design(self, seed: int) -> Design:
@@ -83,7 +83,7 @@ class Accepted(BaseModel):
 
         path: of the baseline, for messages.
         """
-        first = self.version == _FIRST and self.mechanism == type(of.mechanism).__name__  # an old name of programs
+        first = self.version == _FIRST and self.mechanism == type(of.mechanism).__name__  # old name of programs
         same = {
             "mechanism": (self.mechanism, self.mechanism if first else of.name),
             "epsilon": (self.epsilon, stored(of.epsilon)),

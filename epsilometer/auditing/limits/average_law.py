@@ -30,8 +30,8 @@ def average_by_law(
 ) -> tuple[Observed | None, str | None]:
     """Return the evidence of the stated law if it proves a limit for every adversary (`question.ShownByLaw`).
 
-    columns: names of the lower and the upper bound over all pairs, in `schemas.EXACT`. A law counts only if rewrites,
-    of texts drawn as in trials, do not refute it.
+    columns: names of the lower and the upper bound over all pairs, in `schemas.EXACT`. The law is used only if rewrites
+    of texts that are drawn as in trials do not refute it.
     """
     rewrites = min(_MOST, budget // 2)
     lawful = applies(of.mechanism) and has_law(of.mechanism) and errors.beta >= ALPHA / 2

@@ -3,8 +3,8 @@
 A fair coin chooses one text of each pair to rewrite, and attacks guess which of the two it was. If the sampler follows
 the law,
 
-- an attack's hits are independent coins with its guesses' posteriors (`estimation.posteriors.departure`); this also
-  holds for attacks that read the released text, which reveals no more than the view that the law describes;
+- an attack's hits are independent coins with its guesses' posteriors (`estimation.posteriors.departure`); this is also
+  true of attacks that read the released text, which reveals no more than the view that the law describes;
 - the number of an attack's hits has lighter tails than a binomial at the rate that the loss allows (Hoeffding 1956);
 - units are drawn from their laws (`claims.law_fit`).
 

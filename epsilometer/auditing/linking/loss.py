@@ -1,18 +1,19 @@
 """The linkage attack, which matches people to their rewrites using side information, and the loss that it proves.
 
-Facts are claims about a text's author or subject, or all other texts of its author (Xin et al., "A False Sense of
-Privacy", arXiv:2504.21035). For a **set**, N people are drawn uniformly, one text of each is freshly rewritten, and the
-rewrites are shuffled. For each person an attack names the rewrite that fits their facts best. The value h of a set is
-the share of its N people who are linked to the right rewrite. Sets are independent, so h_1, ..., h_S are independent
-numbers in [0, 1] whose mean is the success rate. Betting gives an exact interval of the mean (`estimation/betting.py`),
-for any dependence between the links of a set; an interval over single links would be too narrow.
+The facts about a person are statements about the author or subject of a text, or all other texts of its author (Xin et
+al., "A False Sense of Privacy", arXiv:2504.21035). For a **set**, N people are drawn uniformly, one text of each person
+is freshly rewritten, and the rewrites are shuffled. For each person an attack names the rewrite that fits the person's
+facts best. The value h of a set is the share of its N people who are linked to the right rewrite. Sets are independent,
+so h_1, ..., h_S are independent numbers in [0, 1] whose mean is the success rate. Betting gives an exact interval of
+the mean (`estimation/betting.py`), however the links within a set depend on each other. An interval over single links
+would be too narrow.
 
-**The loss** is that of guessing one of N equally likely rewrites at a rate p, ln((N - 1) p / (1 - p)) (TeDA eq. 10). It
-is not a lower bound on the loss of one text, because exchanging two people's rewrites changes two texts. If the pure
-loss between any two texts is at most c, the loss by linking is at most 2 c: the likelihoods of all rewrites under two
-positions of a person differ by at most a factor e^(2c), since every arrangement can be compared with the one in which
-the two positions are exchanged. An average loss gives no such bound. The measured loss covers people drawn from these
-people, with facts like these.
+**The loss** is the loss of guessing one of N equally likely rewrites, with success rate p: ln((N - 1) p / (1 - p))
+(TeDA eq. 10). It is not a lower bound on the loss of one text, because exchanging two people's rewrites changes two
+texts. If the pure loss between any two texts is at most c, the loss by linking is at most 2 c. The reason: each
+arrangement of the rewrites can be compared with the one in which two positions are exchanged. So, between two positions
+of a person, the likelihoods of all rewrites differ by at most a factor e^(2c). An average loss gives no such bound. The
+measured loss covers people drawn from the people given, with facts like theirs.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ from epsilometer.runtime.progress import track
 class LinkingDesign:
     """Settings of the linkage attack. Raises UserError for values outside their range.
 
-    among: the number of rewrites in a set. sets: the number of sets. alpha: the error of each interval. seed: of all
-    random choices.
+    among: the number of rewrites in a set. sets: the number of sets. alpha: the error of each interval. seed: the seed
+    of all random choices.
     """
 
     among: int = 10
@@ -89,7 +90,8 @@ def linked(
 ) -> dict[str, NDArray[np.bool_]]:
     """Return, by attack, True for each person linked to the right rewrite [sets, people].
 
-    rewrites: of the texts of all sets, concatenated; attacks see each set shuffled. Ties are broken at random.
+    rewrites: the rewrites of the texts of all sets, concatenated; attacks see each set shuffled. Ties are broken at
+    random.
     """
     size, shuffle = sets.shape[1], Noise.named(len(sets), seed, "linking", "shuffle")
     outcomes = {}

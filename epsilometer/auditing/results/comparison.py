@@ -1,13 +1,14 @@
 """The comparison of two mechanisms on the same trials: McNemar's exact test (McNemar 1947).
 
 Both are attacked on the same candidate sets with the same targets. The test uses only the trials in which the adversary
-is right about one mechanism but not about the other. If both leak equally, each such trial is a fair coin. Numeric
-outcomes, such as the share of right links in a set, are compared by the sign test, which equals McNemar's test for
-outcomes of 0 or 1. It counts how often one outcome is larger, and ignores the size of the difference.
+is right about one mechanism but not about the other. If both leak equally, such a trial favours either with probability
+1/2. Numeric outcomes, such as the share of right links in a set, are compared by the sign test, which equals McNemar's
+test for outcomes of 0 or 1. It counts how often one outcome is larger, and ignores the size of the difference.
 
 For the strongest attacks, "A leaks less than B" means that some attack on B succeeds more often than every attack on A.
-For one given attack on B this is an intersection-union test, whose p-value is the largest of the one-sided ones (Berger
-1982). Choosing the best of m attacks on B costs a factor of m (Bonferroni), and testing both directions a factor of 2.
+For one given attack on B this is an intersection-union test; its p-value is the largest of the one-sided p-values
+against the attacks on A (Berger 1982). Choosing the best of m attacks on B costs a factor of m (Bonferroni), and
+testing both directions a factor of 2.
 
 An attack that is right less often than by chance (`below_chance`) distinguishes the candidates but names the wrong one.
 Its hits do not show that either mechanism leaks less, so its p-value and that of the strongest attacks are set to 1.
@@ -65,8 +66,8 @@ def compare(first: Outcomes, second: Outcomes) -> Comparison:
 def least_difference(compared: Comparison, level: float, power: float = 0.9) -> float:
     """Return the smallest difference of two success rates that the test detects at a level with probability `power`.
 
-    Assumes that the runs disagree by chance as often as here, and that one of them is right in additional trials. The
-    result is accurate to a thousandth; 1 if no difference has this power.
+    Assumes that chance alone makes the two disagree as often as here, and that one mechanism's guesses are right in
+    further trials. The result is accurate to a thousandth; it is 1 if no difference is detected with this probability.
     """
     by_chance = min(compared.first_only, compared.second_only) / compared.trials
     count = np.arange(compared.trials + 1)
@@ -105,7 +106,11 @@ def _leaks_less(first: Mapping[str, Outcomes], second: Mapping[str, Outcomes]) -
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return adjusted p-values (Holm 1979): any error among those at most alpha has probability at most alpha."""
+    """Return adjusted p-values (Holm 1979).
+
+    If all findings with an adjusted p-value of at most alpha are reported, the probability that any is wrong is at most
+    alpha.
+    """
     p, count = np.asarray(p_values, float), len(p_values)
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(count)
@@ -143,7 +148,8 @@ def lone_rows(
 ) -> list[dict[str, Any]]:
     """Return a row for each attack that ran on only one mechanism, with its loss at confidence 1 - alpha.
 
-    sides, names: of the first and the second mechanism. Columns as in `judged`; columns of a comparison are None.
+    sides, names: the hits and the names of the first and the second mechanism. Columns as in `judged`; columns of a
+    comparison are None.
     """
     rows = []
     for side, other, name, spared in (
@@ -166,7 +172,7 @@ def lone_rows(
 def judged(rows: Sequence[Mapping[str, Any]], first: str, second: str, alpha: float) -> list[dict[str, Any]]:
     """Return the rows with two more columns: `p Holm`, corrected over all rows, and `finding`, a sentence.
 
-    All findings hold together at level alpha.
+    The probability that any finding is wrong is at most alpha.
     """
     adjusted = holm([row["p value"] for row in rows])
     return [

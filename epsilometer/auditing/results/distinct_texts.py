@@ -35,9 +35,9 @@ UNSEEN = (
 class Noticed:
     """The comparison of both runs.
 
-    attack: the attack whose success differs most. trials, distinct: its shares of right guesses in the audit and in the
-    rerun. texts: the number of rerun texts. p_value: over all attacks (Bonferroni). least: the smallest difference that
-    would be detected with probability .9.
+    attack: the attack whose success differs most. trials, distinct: the attack's shares of right guesses in the audit
+    and in the rerun. texts: the number of rerun texts. p_value: corrected for the number of attacks (Bonferroni).
+    least: the smallest difference that would be detected with probability .9.
     """
 
     attack: str
@@ -49,7 +49,7 @@ class Noticed:
 
     @property
     def differs(self) -> bool:
-        """True if the runs differ. For a mechanism that treats both equally, the probability is at most .001."""
+        """True if the runs differ; for a mechanism that treats both equally, this has probability at most .001."""
         return self.p_value <= _FALSE_ALARM
 
     def said(self) -> str:
@@ -88,7 +88,8 @@ def noticed(
 ) -> Noticed:
     """Rerun trials on distinct texts, and compare the attacks' success with the audit's.
 
-    knowledge: of the trials, without tables of likelihoods. guesses: the audit's guesses at this epsilon, by attack.
+    knowledge: the knowledge in all trials, without tables of likelihoods. guesses: the audit's guesses at this epsilon,
+    by attack.
     """
     assert knowledge.mechanism is not None
     parts = batches(trials)

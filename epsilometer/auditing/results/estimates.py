@@ -41,7 +41,7 @@ from epsilometer.auditing.trials.sampling import Trials, matched
 from epsilometer.core.attack import Guesses
 from epsilometer.core.guarantees import stored
 
-_CELL = ("dataset", "mechanism", "epsilon")  # rows of one cell share one test of outputs
+_CELL = ("dataset", "mechanism", "epsilon")  # rows with equal values here share one test of outputs
 _OF_ESTIMATE = ("successes", "success_rate", "loss", "point", "upper", "ceiling")
 _POSTERIOR = ("posterior_loss", "posterior_point", "posterior_upper")
 
@@ -78,10 +78,10 @@ def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = Non
     For each mechanism and epsilon there is a row for each attack, and up to two for the strongest of them. The row
     `strongest` is about the attack with most successes among the m attacks that see only the released view, at level
     alpha / m; without such attacks there is no such row. `strongest_inside` is the same over all attacks. `best_attack`
-    is the name of the chosen attack. In these rows `worst_output` is the largest over the m attacks, at the same level;
-    `delta_at_4_low` is about the attack that proved most on the first half of the trials; and `delta_at_4_high` covers
-    all m attacks. prior: the probabilities of the slots, as in `Design`; with a prior `worst_output` and the tail are
-    null.
+    is the name of the chosen attack. In these rows `worst_output` is the largest of the m attacks' values, at the same
+    level. `delta_at_4_low` is about the attack that proved most in the first half of the trials, and `delta_at_4_high`
+    covers all m attacks. prior: the probabilities of the slots, as in `Design`; with a prior `worst_output` and the
+    tail are null.
     """
     return judge([row for attacked in audit for row in rows(attacked, alpha, prior)], alpha, prior)
 
@@ -195,9 +195,8 @@ def _rates(attacked: Attacked, attack: str, alpha: float) -> dict[str, float | N
 def judge(table: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
     """Return the rows of a whole audit with verdicts, refutable claims, and the number of trials that a test needs.
 
-    All rows with a claim share alpha (`verdicts.divisor`), except the rows of the strongest attacks: these repeat the
-    verdicts of other rows, and are not further tests. In the same way, all rows with a law share alpha for the tests of
-    laws.
+    All rows with a claim share alpha (`verdicts.divisor`), except the rows of the strongest attacks, which repeat the
+    verdicts of other rows. In the same way, all rows with a law share alpha for the tests of laws.
     """
     own = [row for row in table if row["attack"] not in CHOSEN]
     tests = [row for row in own if row["expected"] is not None]
@@ -237,7 +236,10 @@ def _departed(row: Mapping[str, Any], level: float) -> dict[str, Any]:
 
 
 def _judged(row: Mapping[str, Any], level: float, least: float, prior: Prior | None) -> dict[str, Any]:
-    """Return the columns of a row's verdict. level: of each test. least: the level if all claims were testable."""
+    """Return the columns of a row's verdict.
+
+    level: the level of each test. least: the level of each test if all claims were testable.
+    """
     trials, expected = row["trials"], row["expected"]
     if expected is None:
         return {"verdict": NO_CLAIM, "refutable": None, "trials_needed": None}

@@ -17,7 +17,7 @@ from epsilometer.core.mechanism import Repeated, Rewrites
 from epsilometer.core.outcomes import UNUSABLE
 from epsilometer.runtime.progress import note, warn
 
-_PAIR = 2  # number of distinct texts to remember, enough to see that not all are equal
+_PAIR = 2  # number of distinct texts to remember, enough to detect that not all are equal
 
 
 @dataclass(frozen=True)

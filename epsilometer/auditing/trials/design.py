@@ -21,13 +21,13 @@ class Design:
 
     candidates:  the size k of a candidate set; or "all", then every text is a candidate in every trial, and right
                  guesses in T trials prove up to about ln(k - 1) + ln T - ln ln(2 / alpha) nats.
-    temperature: of Probabilistic Transition Sampling (TeDA App. C). Candidates are dissimilar below 0, similar above 0,
-                 and uniform at 0, which needs no embeddings.
+    temperature: the temperature of Probabilistic Transition Sampling (TeDA App. C). Candidates are dissimilar below 0,
+                 similar above 0, and uniform at 0, which needs no embeddings.
     alpha:       the error of each interval.
     seed:        part of the name of every random stream.
     fpr:         the false positive rate at which the true positive rate is measured (`roc`).
-    prior:       the probability of each of the k slots to have the source, known to the adversary; None if equal. With
-                 a prior, losses are those of `successes.success_bound`.
+    prior:       for each of the k slots the probability that it has the source, known to the adversary; None if equal.
+                 With a prior, losses are those of `successes.success_bound`.
 
     Raises UserError for values outside their range. Drawing sets checks that there are at least k texts.
     """
@@ -69,7 +69,7 @@ class Design:
 
     @property
     def k(self) -> int:
-        """The number of candidates, for callers without "all" and priors. Raises UserError for these."""
+        """The number of candidates, for callers that allow neither "all" nor a prior. Raises UserError for these."""
         if self.prior is not None:
             raise UserError("a prior applies only to audits that make the rewrites; leave it out", "EPS-A175")
         if self.candidates == "all":

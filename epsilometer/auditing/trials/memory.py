@@ -1,9 +1,9 @@
 """Repeated answers: a mechanism that gives the same text the same answer, although the noise is new.
 
-Intervals assume that trials are independent draws of the mechanism. If it stores its answers (a response cache, noise
-seeded by the text, consistent pseudonyms) or is deterministic, there is only one draw per text. Intervals over trials
-then describe this deployment with its stored answers. An audit cannot distinguish stored from deterministic answers, so
-messages mention both. The number of texts is then the number of draws from the mechanism's law
+Intervals assume that trials are independent draws of the mechanism. If a mechanism stores its answers (a response
+cache, noise seeded by the text, consistent pseudonyms) or is deterministic, there is only one draw per text. Intervals
+over trials then describe this deployment with its stored answers. An audit cannot distinguish stored from deterministic
+answers, so messages mention both. The number of texts is then the number of draws from the mechanism's law
 (`text_audit.loss_of_law`), provided that each text has a separate answer.
 """
 
@@ -16,8 +16,8 @@ from epsilometer.text.words import words
 
 FRESH, CONSTANT, IDENTITY = "draws anew", "constant", "identity"
 BY_TEXT, BY_WORD = "one answer a text", "one answer a word"
-REPEATS = 59  # repeats without a new answer; with fewer, more than 5 % could have one, at 95 % confidence
-_WORDS = 3  # number of changed words shared by two texts that shows answers per word
+REPEATS = 59  # repeats without a new answer: at most 5 % of repeats have a new one, at 95 % confidence
+_WORDS = 3  # number of changed words, each in two texts, that shows that answers are per word
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _kind(answers: Mapping[str, str]) -> str:
 def _by_word(answers: Mapping[str, str]) -> bool:
     """Return True if shared words become the same word in all texts, and at least _WORDS of them change.
 
-    Only texts with equally many words before and after count, since words are compared by their place.
+    Only texts whose rewrite has equally many words are compared, since words are compared by their place.
     """
     became: dict[str, set[str]] = {}
     texts_of: dict[str, set[str]] = {}

@@ -32,9 +32,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Job:
-    """A rewriting job: the text at index source[t] for each trial t, at each epsilon.
+    """A rewriting job: at each epsilon, trial t rewrites the text at index source[t].
 
-    noises: for each epsilon, a stream per trial. tally: counts the rewrites of `rewrite_blocks` and `rewrite_all`.
+    noises: for each epsilon, a stream per trial. tally: counts the rewrites made by `rewrite_blocks` and `rewrite_all`.
     """
 
     texts: Sequence[str]
@@ -79,9 +79,10 @@ def rewrite_blocks(
 ) -> Iterator[Block]:
     """Yield the rewrites of all trials, block by block.
 
-    Trials of one text are consecutive, so a mechanism does work that depends only on the text (a forward pass) only
-    once. A trial's rewrite depends neither on its block nor on the engine, and the joined blocks have the same trials
-    in the same order for any block size. build: makes the mechanism, in this process or once in each worker.
+    Trials of one text are consecutive, so a mechanism does the work that depends only on the text, such as a forward
+    pass, only once per text. A trial's rewrite depends neither on its block nor on the engine. The joined blocks have
+    the same trials in the same order for any block size. build: makes the mechanism, in this process or once in each
+    worker.
     """
     parts = slices(job.source, block, engine.workers)
     for done in run(partial(_rewriter, build, job), parts, engine, "rewrite"):
@@ -122,12 +123,12 @@ def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
     order = np.argsort(job.source.astype(np.min_scalar_type(len(job.texts))), kind="stable")
     source = job.source[order]
     effort = np.array([len(text) + 1 for text in job.texts])[source]
-    if shares:  # a text's first trial does the work for all its trials
+    if shares:  # the first trial of a text does the work for all trials of it
         effort[1:][source[1:] == source[:-1]] = 0
     done, begin = np.append(0, np.cumsum(effort)), 0
     with PacedWork("rewrite", effort.sum(), partial(_shorter, job, shares)) as pace:
         while begin < len(order):
-            # At least one trial, and all following trials without additional work.
+            # A block has at least one trial, and all following trials that cause no additional work.
             end = int(np.searchsorted(done, max(done[begin] + pace.next, done[begin + 1]), side="right")) - 1
             pace.begin(done[end] - done[begin])
             block = job.run(mechanism, order[begin:end])
@@ -146,7 +147,7 @@ def _shorter(job: Job, shares: bool, seconds: float) -> str:
     trials, texts, aim = len(job.source), len(np.unique(job.source)), max(seconds / 10, min(60, seconds / 2))
     ways = []
     for fewer in (n for n in _ROUND if n < trials):
-        # If work is shared, this is an upper bound of the share, since some work is per trial.
+        # If work is shared, this is an upper bound of the share of time, since some work is per trial.
         share = _length(job, fewer) / _length(job, trials) if shares else fewer / trials
         if share * seconds <= 1.01 * aim:
             ways.append(f"{fewer} trials: about {span(share * seconds)}")

@@ -118,7 +118,7 @@ def sample(
     pools = [vectors if groups is None else vectors[texts] for texts in members]
     noise = Noise.named(count, seed, "trials")
     places, target = np.empty((count, candidates), np.int32), np.empty(count, np.int16)
-    # With cosines, processing all trials at once saves work, since many begin with the same text.
+    # If cosines are needed, processing all trials at once saves work, since many begin with the same text.
     step = count if temperature else _TRIALS
     for part in (slice(start, start + step) for start in range(0, count, step)):
         uniforms = noise[part].uniforms(candidates + 1)
@@ -208,7 +208,7 @@ def _extend(
     ascending = first[order]
     starts = np.append(True, ascending[1:] != ascending[:-1])
     singles, state = ascending[starts], np.cumsum(starts) - 1
-    # The matrix of all similarities is symmetric: half the work of computing its rows one by one.
+    # The matrix of all similarities is symmetric, so it takes half the work of computing its rows one by one.
     whole = texts**2 <= _GRAM and (more > 1 or 2 * len(singles) > texts)
     gram = _scores(embeddings, embeddings, temperature) if whole else None
     rows = max(1, _CELLS // texts) if whole else max(_ROWS, _BLOCK // texts)
@@ -223,7 +223,7 @@ def _extend(
         score = scores(part)
         score[np.arange(len(part)), part] = -np.inf
         chosen[sets, 1] = _draw(score, np.searchsorted(part, first[sets]), uniforms[sets, 0], slope)
-    # Larger sets hardly ever repeat, so each has its own law, updated by one text per step.
+    # Beginnings of two or more texts hardly ever repeat, so each set has a separate law, updated by one text per step.
     for start in range(0, count if more > 1 else 0, rows):
         part = chosen[start : start + rows]
         every = np.arange(len(part))

@@ -1,10 +1,11 @@
 """Intervals of means, shares and F1 over the measured texts, clustered by their source.
 
-Several rewrites of one text are not independent observations: texts are sampled, with all of their rewrites. Means and
-F1 have BCa bootstrap intervals (Efron 1987) over these clusters. Shares have Clopper and Pearson's interval with the
-effective number of observations, corrected for its uncertainty with few clusters (Korn and Graubard 1998), since a
-bootstrap gives no interval for an event that was never observed. A bootstrap over fewer than `_FEW` clusters
-understates the variation. Then means have Student's interval if it is wider, and F1 is bounded by intervals of shares.
+Several rewrites of one text are not independent observations, so whole texts are resampled, with all of their rewrites.
+Means and F1 have BCa bootstrap intervals (Efron 1987) over these clusters. Shares have Clopper and Pearson's interval
+with the effective number of observations; that number is corrected for its uncertainty with few clusters (Korn and
+Graubard 1998). A bootstrap gives no interval for an event that was never observed. A bootstrap over fewer than `_FEW`
+clusters understates the variation. Then means have Student's interval if it is wider, and F1 is bounded by intervals of
+shares.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from scipy.stats import t as student
 
 _RESAMPLES = 4_999  # (resamples + 1) * alpha / 2 is whole for usual alphas, so bounds are order statistics
 _BEYOND = 5  # fewest resamples beyond each bound for a reliable bound
-_FEW = 20  # with fewer sources, resampling has less than its nominal coverage
+_FEW = 20  # with fewer sources, a bootstrap interval covers less often than stated
 _BATCH = 500  # resamples held in memory at a time
 
 
@@ -28,7 +29,7 @@ def mean_interval(values: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[
     """Return the mean, and its lower and upper bound at confidence 1 - alpha.
 
     values: [n], at least one. sources: [n], the source text of each value. If all values are 0 or 1, the interval is
-    that of a share. For one source, or equal values, both bounds are the mean.
+    the one of a share. For one source, or equal values, both bounds are the mean.
     """
     x, (_, source) = np.asarray(values, float), np.unique(np.asarray(sources), return_inverse=True)
     if np.isin(x, (0, 1)).all():
@@ -78,8 +79,8 @@ def f1_interval(
     truth: [n] indices of classes, at least one. guesses: [classifiers, n]. sources: [n], a label shared by dependent
     texts, such as their author. The interval covers the score of these classifiers on other texts, not the scores of
     other classifiers. If no classifier errs, if texts come from few sources, or if all resamples have the same errors,
-    the interval extends from the lower bound of the share of texts that all classifiers get right to the upper bound
-    of the share that any gets right.
+    the interval is wider: its lower bound is that of the share of texts that all classifiers get right, and its upper
+    bound is that of the share that any classifier gets right.
     """
     source = _in_order(sources)
     every, clusters = np.arange(classes), int(source.max()) + 1

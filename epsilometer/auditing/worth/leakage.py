@@ -6,9 +6,9 @@ identifier counts as that identifier.
 
 An identifier survives if the canonical form of the rewrite contains the canonical form of the identifier
 (`text.identifier_matching`). Partial survival is counted separately, in the column `partly`. Other spellings are not
-counted, so the share is a lower bound of the leak. A word that a mechanism draws by chance counts ("may", for a person
-called May). If a corpus records which mentions refer to the same entity (column `identifier_entities`), these are one
-identifier, which is masked only if all its mentions are (Pilan et al. 2022).
+counted, so the share is a lower bound of the leak. A word that a mechanism outputs by chance also counts ("may", for a
+person called May). If a corpus records which mentions refer to the same entity (column `identifier_entities`), all
+mentions of an entity are one identifier, which is masked only if every mention is (Pilan et al. 2022).
 
 A share's interval is clustered by source (`auditing.worth.intervals`): several identifiers of one text, and several
 rewrites of it, do not survive independently.
@@ -77,9 +77,10 @@ def leakage(
 ) -> pl.DataFrame:
     """Count identifiers and surviving identifiers; return a row per kind, and one for all kinds together.
 
-    identifiers: of each rewrite's original. sources: the index of each rewrite's original. Columns: kind, identifiers,
-    recorded (the number recorded by the corpus), survived, partly (others that survived in part), share (of survivors),
-    low, high (bounds of the share at confidence 1 - alpha). There is no row for a kind that does not occur.
+    identifiers: for each rewrite, the identifiers of its original. sources: the index of each rewrite's original.
+    Columns: kind, identifiers, recorded (the number recorded by the corpus), survived, partly (the number that survived
+    only in part), share (of survivors), low, high (bounds of the share at confidence 1 - alpha). There is no row for a
+    kind that does not occur.
     """
     seen: dict[str, list[tuple[bool, bool, bool, int]]] = {}  # survived, partly, recorded, source
     for some, rewrite, source in zip(identifiers, rewrites, sources, strict=True):

@@ -2,7 +2,7 @@
 
 Some mechanisms choose their output among texts that are fixed before they see a private text. Then an identifier can
 survive only if it occurs in one of these texts. So the share of the audited texts' identifiers that occur there is an
-upper bound of the share that can survive: a count, without sampling error.
+upper bound of the share that can survive. This bound is a count and has no sampling error.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class HasPublicReleases(Protocol):
 
     @property
     def public_releases(self) -> Sequence[str]:
-        """All texts that it can release."""
+        """All texts that the mechanism can release."""
         ...
 
 
 def standing(identifiers: Iterable[Sequence[Identifier]], releases: Sequence[str]) -> pl.DataFrame:
     """Return a row per kind: the number of identifiers, and of those that occur in some release.
 
-    identifiers: of each audited text. Mentions of one entity are one identifier, as in `leakage`; it occurs if any
-    mention does.
+    identifiers: the identifiers of each audited text. As in `leakage`, all mentions of an entity are one identifier,
+    which occurs if any of its mentions does.
     """
     every = [mentions for some in identifiers for mentions in by_entity(some)]
     there = [False] * len(every)

@@ -36,7 +36,7 @@ from epsilometer.core.component import build, by_name, find
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 
-LONGEST = 100_000  # characters that are read of a text
+LONGEST = 100_000  # largest number of characters of a text that metrics read
 CHEAP = ("levenshtein", "jaccard", "changed", "bleu", "rouge_l", "meteor")  # metrics without a model
 
 
