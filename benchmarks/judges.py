@@ -1,9 +1,9 @@
-"""What a published language model adds to the other attacks: the judge by likelihood on SmolLM2, on the same trials.
+"""Comparison of a published language model, the judge by likelihood on SmolLM2, with four attacks on the same trials.
 
 Five mechanisms on real messages are attacked by the judge by likelihood (attack `paraphrase` on SmolLM2-135M-Instruct),
 the embedded judge, embeddings, words and shadows. Right guesses of the first are compared with those of the strongest
-of the other four by paired tests that pay for the choice (`auditing/results/comparison.py`), and p values are corrected
-for the number of rows (Holm 1979).
+of the other four. The paired tests correct for the choice of the strongest (`auditing/results/comparison.py`), and p
+values are also corrected for the number of rows (Holm 1979).
 
 usage: python -m benchmarks.judges          after `make audit PROFILE=judges`; writes results/judges
 """
@@ -34,7 +34,7 @@ _EACH = "Right guesses of {} of each attack."
 
 
 class Row(NamedTuple):
-    """One mechanism at one budget. right: whether each attack named the source, by attack."""
+    """One mechanism at one budget. right: for each attack, bool [trials], True for a right guess."""
 
     mechanism: str
     epsilon: float

@@ -35,7 +35,8 @@ class Memory:
     def rows(self, each: int, most: int, batch: int | None = None) -> int:
         """Return the largest power of two of rows, from 1 to `most`, that fits the budget at `each` bytes per row.
 
-        most: a power of two. batch: on the CPU, the minimum; None: `most`.
+        most: largest result, a power of two. batch: smallest result on the CPU, even if it exceeds the budget; None:
+        `most`. On other devices the smallest result is 1.
         """
         least = (batch or most) if self._device == "cpu" else 1
         fitting = max(least, min(most, self._budget // each) >> self._halvings)

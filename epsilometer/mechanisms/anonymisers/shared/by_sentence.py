@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class SentenceMechanism(ABC):
     """A mechanism that rewrites every sentence by one or several models.
 
-    beams: number of hypotheses in the beam search; longest: most tokens of a sentence that are read at a time. At most
-    twice as many tokens are written, or as many as the model can write.
+    beams: number of hypotheses in the beam search; longest: most tokens that a model reads at a time, so longer
+    sentences are split. A model then writes at most twice `longest` tokens, and never more than its own limit.
     """
 
     has_budget: ClassVar[bool] = False
