@@ -95,7 +95,7 @@ class Embedded:
 class Data:
     """Distinct labelled texts of a file: those of its test and validation splits, and the others, to be sampled.
 
-    second: the half of the others on which no constant was chosen.
+    second: the half of these others on which no constant was chosen.
     """
 
     def __init__(self, file: Path, label: str) -> None:

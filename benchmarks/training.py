@@ -239,7 +239,7 @@ def shadows(block: int = 8) -> None:
 
 
 def main() -> None:
-    """Print both tables, the ratios with their limits, and the times of drawing at once and one by one."""
+    """Print all tables, ratios with their limits, and times of random directions sampled at once and one by one."""
     others: dict[str, Step] = {"torch, plain": torch_step("plain")}
     try:
         others |= {f"opacus, {mode}": torch_step(mode) for mode in ("hooks", "ghost")}

@@ -14,8 +14,8 @@ of a trial by inverse CDF from number t of the trial's stream. A publication use
 The model reads each distinct prompt once for all trials and epsilons, and each prefix shared by several continuations
 once. Batches contain continuations of one length and have a fixed number of rows. Ended continuations are dropped when
 the others fit into fewer batches. The number of rows follows from a memory budget in bytes (`memory`). If the device
-runs out of memory, the sampled tokens are not sampled again, and the rest is sampled with fewer rows. To sample them
-again would favour texts that need little memory.
+runs out of memory, the tokens sampled so far stay, and the rest are sampled with fewer rows. Sampling all of them again
+would favour texts that need little memory.
 """
 
 from __future__ import annotations
@@ -330,7 +330,7 @@ def _go_on(state: _DrawnTokens, rows: NDArray[np.integer], prefixes: Prefixes) -
 
 
 def opened(model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer], shape: BatchShape) -> Prefixes:
-    """Read the prompts source [n], all of one length; return the state of n rows without sampled tokens."""
+    """Read the prompts with indices source [n], all of one length; return the state of n rows before sampling."""
     readings = list(_read(model, prompts, np.unique(source), shape.prompts))
     slots, logits, caches = _side_by_side(readings, len(prompts), shape.prompts)
     return Prefixes(model, logits, caches, slots[source], shape=shape)

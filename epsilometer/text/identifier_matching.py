@@ -275,7 +275,7 @@ def _telling(value: _Reading) -> frozenset[str]:
 
 
 def _initials(value: _Reading) -> re.Pattern[str] | None:
-    """Return a pattern of the initials of two to four words, with full stops in any case or as capitals; else None."""
+    """Return a pattern of two to four words' initials: capitals, or letters with full stops; None without initials."""
     parts = [part for part in value.text.split() if fold(part).strip(".") not in _UNTELLING]
     if not 2 <= len(parts) <= 4 or not all(part[0].isalpha() for part in parts) or "@" in value.text:
         return None

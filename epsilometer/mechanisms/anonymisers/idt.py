@@ -30,10 +30,10 @@ class y, one of c classes,
     P(t | y) = e^(epsilon [t = y]) / (e^epsilon + c - 1)   (Kairouz, Bonawitz and Ramage 2016),
 
 so P(t | x) <= e^epsilon P(t | x') for any two texts: the class t is epsilon-locally private. But the released text
-depends on more than t, and its outcome reveals if no edit reaches t. So nothing is claimed for the text. If t is the
-text's own class, the mechanism still changes the words that it would change for another class; otherwise an edit would
-reveal that the predicted class is false. `aim: hide` brings the probabilities of every auxiliary within `margin` of the
-class shares.
+depends on more than t, and the outcome reveals whether an edit reached t. So nothing is claimed for the text. If t is
+the text's own class, the mechanism still changes the words that it would change for another class; otherwise an edit
+would reveal that the predicted class is false. `aim: hide` brings the probabilities of every auxiliary within `margin`
+of the class shares.
 
 The paper does not state k and q. The defaults come from 100 generated validation reviews, with linear victims that
 classify 73 of them correctly, linear auxiliaries trained on other texts, and GloVe 50d. RS_all was .40 at k = 50 and
@@ -298,7 +298,7 @@ class IDT(WithTruths):
                     yield self._release(case, judges, trial, shown[owner])
 
     def _shown(self, own: NDArray[np.int64], epsilon: float, noise: Noise) -> list[int | None]:
-        """Return the class that each text must show, of the first attribute; None if any class but its own suffices.
+        """Return the class of the first attribute that each text must show; None if any class but its own suffices.
 
         own: [n], the texts' own classes.
         """

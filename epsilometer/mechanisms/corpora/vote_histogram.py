@@ -41,8 +41,8 @@ from epsilometer.mechanisms.corpora.shared.post_processing import PostProcessing
 from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts, by_encoder, on_grid
 from epsilometer.models.locate import ENCODER
 
-# Rule for m: pairs of m and, before it, the largest product of epsilon and the number of people for which m is used.
-# _LARGE is used for larger products, and _USUAL if the number of people is private.
+# Rule for m. Of a pair (limit, m), m is used if the number of people times epsilon is at most the limit.
+# Above all limits _LARGE is used; if the number of people is private, _USUAL is used.
 _NUMBERS = ((400.0, 16), (1500.0, 64))
 _LARGE, _USUAL = 252, 64
 _EACH = 4  # fewest public texts per exemplar, by the rule

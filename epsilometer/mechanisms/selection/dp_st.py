@@ -28,7 +28,8 @@ the language model's prompt:
 - a text without triples is returned unchanged;
 - a language model writes at most as many tokens as the private text has.
 
-Different clusters share no triple, so no epsilon holds. The published form states the paper's claim, and must fail.
+Triples with different nearest clusters have no output in common, so no epsilon holds. The published form states the
+paper's claim, and must fail.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class DPST(OneOfGrid):
     triples:    m, the public number of triples that are read and released; they share the budget equally.
     clusters:   number of clusters of the clustering to use; None: the coarsest clustering of the corpus.
     writer:     "template" (joins "s r o." of all triples), or a language model by id or folder (`shared/writer.py`).
-    prompt, longest: the language model's prompt, and its most tokens.
+    prompt, longest: the language model's prompt, and the most tokens that it writes.
     as_published: True for the published form, whose claim must fail.
     """
 

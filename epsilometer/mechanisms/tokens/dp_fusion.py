@@ -21,14 +21,14 @@ unbounded.
 
 `as_published: true` sets bound = a beta and epsilon = 4 beta, and claims T 4 beta + ln(1 / delta) / (a - 1) between any
 two texts with the same redaction: dp-fusion-lib 0.1.0 says that its output is "statistically similar regardless of the
-specific private information present". One step at s = 1e-5 and beta = .1 refutes this claim: it claims 11.91 at delta
-1e-5, but the exact delta at 11.91 is 1.4e-3 (a test computes it). The paper's definition of neighbours was not at
-hand. Its abstract (v1) says that the output "remains within a fixed statistical distance of the baseline distribution
-produced when no privacy group is revealed". Between a secret that is present and its redaction, the claim holds if
-a <= 4.
+specific private information present". One step at s = 1e-5 and beta = .1 refutes this claim: the claim for it is
+epsilon 11.91 at delta 1e-5, but the exact delta at 11.91 is 1.4e-3 (a test computes it). The paper's definition of
+neighbours was not at hand. Its abstract (v1) says that the output "remains within a fixed statistical distance of the
+baseline distribution produced when no privacy group is revealed". Between a secret that is present and its redaction,
+the claim holds if a <= 4.
 
-`released_code: true` (with as_published) uses that package's 20 bisections, and raises probabilities to 1e-10 in the
-divergences only. The bound then does not hold against the redaction either.
+`released_code: true` (with as_published) uses that package's 20 bisections, and raises smaller probabilities to 1e-10,
+but only in the divergences. The bound then does not hold against the redaction either.
 
 Secrets are the words in the file `secrets`, or without a file all words with a capital letter or a digit. Each is
 replaced by one `_`. A secret that is not marked is part of the public text, and texts that differ in it are not covered
@@ -129,7 +129,7 @@ class DPFusion(OneOfGrid):
         )
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return 1 for a text and its redaction, and as published for texts with one redaction; infinite otherwise."""
+        """Return 1 for a text and its redaction, as published also for texts with equal redactions; else infinity."""
         bare = [self.redacted(text) for text in texts]
         apart = np.full(len(pairs), np.inf)
         for place, (first, second) in enumerate(pairs):

@@ -28,9 +28,9 @@ parts of the private text, so nothing is claimed with either option. An unchange
 law. The layout is not part of the law, but the likelihood attack sees it in the text.
 
 `as_published: true` sets both options, as the reference code does by default and as TeDA ran it. It makes the published
-claim of epsilon per word, so that it can be refuted. A stop-word is released for itself with probability 1. If it is
-not a piece of the model, it is released for any other word with probability 0. So no finite epsilon holds. The window
-and the vocabulary are those described above.
+claim of epsilon per word, so that it can be refuted. A stop-word is released unchanged with probability 1. If it is not
+a piece of the model, no other word is ever replaced by it. So no finite epsilon holds. The window and the vocabulary
+are those described above.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class DPMLM(MaskMechanism, OneOfGrid):
 
     token_types: `given` to pass token types to a model that has them. stop_words: `kept` to leave English stop-words
     unchanged; layout: `kept` to leave punctuation, capitals and spacing unchanged. Either drops the claim.
-    as_published: True to keep both and still make the claim.
+    as_published: True to set both to `kept` and still make the claim.
     """
 
     stop_words: Literal["privatised", "kept"] = "privatised"

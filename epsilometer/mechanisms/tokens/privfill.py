@@ -148,7 +148,7 @@ class PrivFill(OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return log-likelihoods of the drawn tokens: sums over blanks; impossible with another number of blanks."""
+        """Return the sampled tokens' log-likelihoods, summed over blanks; minus infinity if blanks differ in number."""
         each = [self.blanked(text) for text in texts]
         first = np.cumsum([0, *(len(blanks) for blanks in each)])
         flat = [blank for blanks in each for blank in blanks]

@@ -18,14 +18,14 @@ two words. It is false if one pair is the worst case of both steps, as in a test
 corrected form (default) spends epsilon_1 = epsilon_2 = epsilon / 2.
 
 Metric: the loss is at most epsilon K ||m_c(x) - m_c(x')|| in the first step and epsilon ||x - x'|| / D_c in the second.
-The claim is epsilon times the sum of both distances, the second without D_c. The published form exceeds it in a cluster
-with D_c < 1, which is frequent for vectors of length 1. The corrected form omits D_c, and satisfies the claim by the
+The claim is epsilon (K ||m_c(x) - m_c(x')|| + ||x - x'||), without D_c. The published form exceeds it in a cluster with
+D_c < 1, which is frequent for vectors of length 1. The corrected form omits D_c, and satisfies the claim by the
 triangle inequality.
 
-Clusters are made as in the reference code: a random word without a cluster forms one with its nearest words without a
-cluster, V / `clusters` words in total, until no word is left. The last cluster may be smaller. `file` sets other
-clusters, in the JSON format of the reference code: lists of words by name. In a cluster of one word or of equal
-vectors, D_c is 0, and all words are equally probable.
+Clusters are made as in the reference code: a random word that has no cluster yet forms a cluster with the nearest words
+that have none. A cluster has V / `clusters` words. This is repeated until every word has a cluster. The last cluster
+may be smaller. `file` sets other clusters, in the JSON format of the reference code: lists of words by name. In a
+cluster of one word or of equal vectors, D_c is 0, and all words are equally probable.
 
 Assumptions: the claim is per word; texts are neighbours if they have the same number of words; vocabulary, vectors and
 clusters are public; every word can replace every word.

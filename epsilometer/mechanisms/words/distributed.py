@@ -87,7 +87,7 @@ class Distributed(WordVectorMechanism, OneOfGrid):
         return None if claim is None else replace(claim, granularity=Granularity.DOCUMENT)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return 1 for different words, as published the sum of larger share times distance; infinite for lengths."""
+        """Return 1 if words differ, as published a sum of larger share times distance; infinite if lengths differ."""
         if not self.as_published:
             words = self.vocabulary.distance(texts, pairs, np.not_equal)
             return np.where(np.isfinite(words), np.minimum(words, 1), np.inf)

@@ -257,7 +257,7 @@ class _Table(NamedTuple):
         if as_published:
             weights[:, 1:] *= grid[:, None] <= edges
             below = radius.log_cdf(noise * np.minimum(grid, edges[0])) - radius.log_cdf(scaled[:1])
-            weights[:, 0] *= -np.expm1(below)  # share of the shortest radii that exceeds the distance
+            weights[:, 0] *= -np.expm1(below)  # share of the first bin's radii that exceed the distance
         return cls(grid, mass, weights)
 
     def split(self, distances: NDArray[np.float64]) -> _Split:

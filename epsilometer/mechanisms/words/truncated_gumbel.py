@@ -137,7 +137,7 @@ class TruncatedGumbel(WordVectorMechanism):
                     survival = self._survival(edges - distances[:, None], epsilon)
                     wins = np.maximum(survival[:, :-1] - survival[:, 1:], 0)  # P(noisy distance is in the cell)
                     others = (survival[:, :-1] + survival[:, 1:]) / 2
-                    # One of the first k words is in the cell, and all others of them are beyond it.
+                    # Sum over k of P(k) P(the word is in the cell, and the other k - 1 words are beyond it).
                     product = np.cumprod(others, axis=0)
                     weighted = np.cumsum((share[: len(distances), None] * product)[::-1], axis=0)[::-1]
                     p = (np.divide(wins * weighted, others, where=others > 0, out=np.zeros_like(wins))).sum(axis=1)

@@ -2,8 +2,8 @@
 
 Let H [m, L] be the noisy votes for exemplars with unit vectors e_i, and x_j the vectors of all public texts.
 
-    plain:   returns each exemplar whose label with most votes has more votes than the noise's standard deviation, with
-             that label, and these votes as weight.
+    plain:   takes the label with the most votes of each exemplar. If these votes exceed the noise's standard deviation,
+             it returns the exemplar with this label, and with the votes as weight.
     ridge:   smooths H by the mean of a Gaussian process with the linear kernel <e_i, e_j>, and then works like plain,
              with threshold 0.
     spread:  computes the mean of a Gaussian process with the kernel exp(g (cos - 1)), g = 24, at all public texts. Each

@@ -153,7 +153,7 @@ class GenerativeMechanism(OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return log-likelihoods of the sampled tokens; minus infinity if they end before the end token and limit."""
+        """Return the sampled tokens' log-likelihoods; minus infinity if they stop before both end token and limit."""
         from epsilometer.models.generation import log_likelihoods
 
         used, place = np.unique(candidates, return_inverse=True)

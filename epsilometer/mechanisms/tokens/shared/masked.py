@@ -104,7 +104,7 @@ class MaskMechanism:
         for members, logits in self._model.parts(split, places[rows]):
             counts = starts[1:][members] - starts[members]
             each = np.arange(counts.max(initial=0))
-            own = each < counts[:, None]  # the samples of each row, padded to the largest number of samples per row
+            own = each < counts[:, None]  # [rows, most samples per row]: False for padding
             number = np.where(own, starts[members][:, None] + each, 0)
             for out, epsilon, uniform in zip(outputs, epsilons, uniforms, strict=True):
                 budgets = torch.full((len(members),), epsilon, dtype=torch.float64, device=logits.device)
