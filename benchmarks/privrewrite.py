@@ -55,7 +55,7 @@ FOLDER = RESULTS / "privrewrite_phases"
 EPSILONS = [2, 40]
 COUNTS = [10, 20, 30, 40, 50]
 K, LONGEST, BETA = 10, 32, 0.05
-TIMED = 3  # texts
+TIMED = 3  # number of texts whose time is measured
 SETTINGS: dict[str, Sequence[float]] = {
     "beta": [0.0, 0.5, 1.0, 2.0, 4.0],
     "tau": [0.5, 0.6, 0.7, 0.8, 0.9, 1.0],

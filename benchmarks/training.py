@@ -52,7 +52,7 @@ NOISES: dict[str, TrainingNoise] = {
 }
 LIMITS = ((GAUSSIAN, PLAIN, 1.6), (DIRECTIONAL, GAUSSIAN, 2.5))  # largest ratios, at bert-base's shape
 MIB = 1 << 20
-TEXTS, LENGTH, PADDED = 128, 66, 32  # for features: texts, most tokens, texts in a padded batch
+TEXTS, LENGTH, PADDED = 128, 66, 32  # for features: number of texts, most tokens per text, texts per padded batch
 
 Step = Callable[[], object]
 

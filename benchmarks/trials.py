@@ -51,7 +51,7 @@ COUNT, LESS = 500, 100
 
 
 class Bench:
-    """Trials of some texts, and DP-MLM with its readings of them."""
+    """Trials of some texts, and DP-MLM with its cached readings of these texts."""
 
     def __init__(self, texts: Sequence[str], trials: Sequence[int]) -> None:
         self.texts, self.trials = list(texts), list(trials)

@@ -134,7 +134,7 @@ def forced(
 
     source: [n], index of each sequence's prompt; sequences: n lists of vocabulary ids, none longer than the model can
     generate. Yields indices [m] of sequences, and their logits [m, length, outputs], where `length` is at least the
-    length of the longest of them.
+    length of the longest of these sequences.
     """
     rest = np.arange(len(sequences))
     while True:

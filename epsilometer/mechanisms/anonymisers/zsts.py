@@ -56,11 +56,14 @@ Unsafe = Mapping[int, str | None]
 
 @component
 class ZSTS:
-    """ZSTS. resource, precision: the masked language model and its precision.
+    """The ZSTS mechanism.
 
-    p: words with a smaller probability are unsafe; s: largest cosine distance of a replacement; candidates: number of
-    likeliest words that are compared; as_published: True for one dictionary for all texts, digits from seed 0, and no
-    capitals.
+    resource:     a masked language model by id or folder.
+    p:            words with a smaller probability are unsafe.
+    s:            largest cosine distance of a replacement.
+    candidates:   number of likeliest words that are compared.
+    as_published: True for one dictionary for all texts, digits from seed 0, and no capitals.
+    precision:    precision of the masked language model.
     """
 
     has_budget: ClassVar[bool] = False

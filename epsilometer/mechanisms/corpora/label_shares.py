@@ -6,8 +6,8 @@ b = 2 c / epsilon for a replaced person, and c / epsilon for a person added or r
 as much as a person with c texts, so the shares are of people and not of texts. Shares of texts would need enough noise
 to hide the person with the most texts.
 
-The noise of these totals is smaller, by a factor sqrt(m), than that of the column sums of `vote_histogram`, whose table
-has m exemplars.
+The noise of a total is smaller here, by a factor sqrt(m), than in `vote_histogram`, where a label's total is the sum of
+the cells of m exemplars.
 """
 
 from __future__ import annotations

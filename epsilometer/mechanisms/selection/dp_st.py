@@ -373,8 +373,8 @@ class _Clusters:
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
         """Yield, cluster by cluster, the pairs of a row and a cluster.
 
-        rows, numbers: [n], row and cluster of each pair. Yields the indices [q] of pairs with one cluster, the
-        cluster's triples [k], and their utilities [q, k].
+        rows, numbers: [n], the row of `vectors` and the cluster of each pair. Yields for each cluster the indices [q]
+        of its pairs, its triples [k], and the utilities [q, k] of these triples.
         """
         order = np.argsort(numbers, kind="stable")
         borders = np.searchsorted(numbers[order], np.arange(self.count + 1))

@@ -76,7 +76,7 @@ from epsilometer.models.provider import Provider, RemoteProvider, local
 from epsilometer.models.spending import Spends
 from epsilometer.text.words import words
 
-SANITISED = -1  # stands for the number of the chosen candidate if the pool is empty
+SANITISED = -1  # used as the number of the chosen candidate if the pool is empty
 _OTHERS = {"em": "exponential", "wp": "mvc"}  # variants in the paper that are separate mechanisms here
 _CHOICE = 1 << 32  # position of phase 2's uniform in a trial's stream, after all uniforms for words
 

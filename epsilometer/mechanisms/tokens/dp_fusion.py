@@ -71,9 +71,14 @@ _FLOOR, _STEPS = math.log(1e-10), 20  # minimum log-probability and number of bi
 class DPFusion(OneOfGrid):
     """DP-Fusion.
 
-    resource: a decoder-only model; template: its prompt, with {text}; secrets: a file of words, one per line.
-    order: a; delta: delta of the claim; max_new_tokens: public maximum of tokens in a rewrite. as_published: True for
-    the published bound and claim; released_code: True for the package's clamped divergences, with as_published.
+    resource:       a decoder-only model.
+    template:       its prompt, with {text}.
+    secrets:        a file of secret words, one per line; None: all words with a capital letter or a digit.
+    order:          a, the order of the Renyi divergence.
+    delta:          delta of the claim.
+    max_new_tokens: public maximum of tokens in a rewrite.
+    as_published:   True for the published bound and claim.
+    released_code:  True for the package's clamped divergences; needs as_published.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(paraphraser)

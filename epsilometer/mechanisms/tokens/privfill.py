@@ -58,9 +58,11 @@ BLANK = "[blank]"
 class PrivFill(OneOfGrid):
     """An encoder-decoder that fills one blank per sentence, with tokens sampled by the exponential mechanism.
 
-    resource: an encoder-decoder; sentences: public number of blanks; max_new_tokens: public maximum of tokens per
-    blank; clip: [low, high] of the logits; None: the model's measured bounds. as_published: True to fill one blank for
-    each sentence of the text.
+    resource:       an encoder-decoder.
+    sentences:      public number of blanks.
+    max_new_tokens: public maximum of tokens per blank.
+    clip:           [low, high] of the logits; None: the model's measured bounds.
+    as_published:   True to fill one blank for each sentence of the text.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)

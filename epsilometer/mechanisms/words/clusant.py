@@ -70,11 +70,13 @@ _ROWS = 64  # words whose distances to a cluster are in memory at a time
 class CluSanT(WordVectorMechanism, OneOfGrid):
     """The CluSanT mechanism.
 
-    clusters: approximate number of clusters; file: a JSON file of clusters to use instead; seed: seed of the
-    clustering; stretch: K.
-
-    as_published: True to spend the whole epsilon in each step, and use D_c in both forms; released_code: True to also
-    replace a word without a cluster by a mark.
+    privacy:       `standard`, or `metric` for a claim that grows with distances.
+    clusters:      approximate number of clusters.
+    file:          a JSON file of clusters to use instead; None: clusters are made.
+    seed:          seed of the clustering.
+    stretch:       K.
+    as_published:  True to spend the whole epsilon in each step, and use D_c in both forms.
+    released_code: True to also replace a word without a cluster by a mark.
     """
 
     privacy: Literal["standard", "metric"] = "standard"
@@ -227,9 +229,11 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
 class _Clusters(NamedTuple):
     """C clusters of V words.
 
-    group: [V], the cluster of each word; order: [V], the words ordered by cluster; starts, sizes: [C], start and size
-    of each cluster in that order; apart: [C, C], distances of mean vectors; diameters: [C], largest distance within
-    each cluster.
+    group:         [V], the cluster of each word.
+    order:         [V], the words ordered by cluster.
+    starts, sizes: [C], start and size of each cluster in `order`.
+    apart:         [C, C], distances of the clusters' mean vectors.
+    diameters:     [C], largest distance within each cluster.
     """
 
     group: NDArray[np.int64]

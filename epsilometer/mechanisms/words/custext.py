@@ -6,9 +6,9 @@ In plain words it replaces each word by one of a small fixed group of words, cho
     u(x, y) = (d_max - ||x - y||) / (d_max - d_min),   with d_min and d_max over the group.
 
 This is the exponential mechanism with a score in [0, 1], so with sensitivity 1 (section 3.2). The vocabulary is divided
-into groups of `size` words: in the order of the file, each word that has no group yet forms a group with the
-nearest words that have none. Within a group every word can replace every word, so P(y | x) <= e^epsilon P(y | x'). Between groups
-nothing is claimed, since the output reveals the group.
+into groups of `size` words: in the order of the file, each word that has no group yet forms a group with the nearest
+words that have none. Within a group every word can replace every word, so P(y | x) <= e^epsilon P(y | x'). Between
+groups nothing is claimed, since the output reveals the group.
 
 Assumptions: the claim is per word; texts are neighbours if they have the same number of words, and the two words at
 each position are in one group; vectors, groups and the order of words are public.
@@ -58,10 +58,12 @@ _BATCH = 64  # words whose distances to all others are in memory at a time
 
 @component
 class CusText(WordVectorMechanism):
-    """CusText.
+    """The CusText mechanism.
 
-    size: number of words in a set; stop_words: `kept` to leave stop-words unchanged. as_published: True to make the
-    published claim; mapping: the way to make the words' sets.
+    size:         number of words in a set.
+    stop_words:   `kept` to leave stop-words unchanged.
+    as_published: True to make the published claim.
+    mapping:      the way to make the words' sets, as in the module's list.
     """
 
     size: Annotated[int, Field(ge=2)] = 20

@@ -66,9 +66,9 @@ _OTHER = 0.1  # the code's score of a part of speech that it does not list
 class Distributed(WordVectorMechanism, OneOfGrid):
     """One budget for a text, divided among its words.
 
-    normalise: always true, since scores compare directions. scores: a public number for some words; all other words
-    have 0.1. as_published: True for SanText's law at each word's share of epsilon, with the claim that the module
-    states.
+    normalise:    always true, since scores compare directions.
+    scores:       a public number for some words; all other words have 0.1. None: only the two scores by cosines.
+    as_published: True for SanText's law at each word's share of epsilon, with the claim that the module states.
     """
 
     normalise: Literal[True] = True

@@ -212,8 +212,9 @@ class RanText(WordVectorMechanism, OneOfGrid):
 class _Split(NamedTuple):
     """Distances [V] on the grid, for interpolation.
 
-    lower: index of the grid point below each distance; part: fraction of the way to the next point; counts: [points],
-    number of words at each point, where a word is divided between its two points.
+    lower:  [V], index of the grid point below each distance.
+    part:   [V], fraction of the way from there to the next grid point.
+    counts: [points], number of words at each grid point; each word is divided between its two points.
     """
 
     lower: NDArray[np.integer]

@@ -69,10 +69,12 @@ _KAPPAS = (1e-3, 1e9)  # range of concentrations for which float64 is exact enou
 class Stamp(WordVectorMechanism):
     """The polar mechanism of STAMP.
 
-    as_published: True for the code's concentration epsilon / pi. query: public words of the task; sensitive: a file of
-    public words, one per line; groups are used if either of the two is given. threshold: smallest cosine of an
-    important word; shares: shares of epsilon for words that are sensitive and important, only sensitive, only
-    important, neither.
+    as_published: True for the code's concentration epsilon / pi.
+    query:        public words of the task; None: no word is important.
+    sensitive:    a file of public words, one per line; None: no word is sensitive. Without `query` and `sensitive`
+                  there are no groups.
+    threshold:    smallest cosine of an important word with the query.
+    shares:       shares of epsilon for words that are sensitive and important, only sensitive, only important, neither.
     """
 
     law_of: ClassVar[str] = LATENTS

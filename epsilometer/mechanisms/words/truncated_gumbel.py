@@ -43,7 +43,7 @@ from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
 
-_CELLS = 512  # steps of the sum that replaces an integral in `laws`
+_CELLS = 512  # intervals of the sum that replaces an integral in `laws`
 _WORDS = 1 << 13  # private words in memory at a time
 
 
@@ -135,9 +135,9 @@ class TruncatedGumbel(WordVectorMechanism):
                 for i, distances in enumerate(far):
                     edges = np.linspace(distances[0] - self._range[1], distances[0] + self._range[1], _CELLS + 1)
                     survival = self._survival(edges - distances[:, None], epsilon)
-                    wins = np.maximum(survival[:, :-1] - survival[:, 1:], 0)  # P(noisy distance is in the cell)
+                    wins = np.maximum(survival[:, :-1] - survival[:, 1:], 0)  # P(noisy distance is in the interval)
                     others = (survival[:, :-1] + survival[:, 1:]) / 2
-                    # Sum over k of P(k) P(the word is in the cell, and the other k - 1 words are beyond it).
+                    # Sum over k of P(k) P(the word is in the interval, and the other k - 1 words are beyond it).
                     product = np.cumprod(others, axis=0)
                     weighted = np.cumsum((share[: len(distances), None] * product)[::-1], axis=0)[::-1]
                     p = (np.divide(wins * weighted, others, where=others > 0, out=np.zeros_like(wins))).sum(axis=1)

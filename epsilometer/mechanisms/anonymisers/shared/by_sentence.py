@@ -3,7 +3,7 @@
 A rewrite is deterministic: each sentence becomes the likeliest output of a beam search, and equal sentences are
 rewritten once. A sentence that is too long for the model is split at white space, so no text is truncated. White space
 between sentences and sentences without a letter stay unchanged. No classifier checks the rewrite, so the status only
-tells if the text has changed.
+states whether the text has changed.
 """
 
 from __future__ import annotations

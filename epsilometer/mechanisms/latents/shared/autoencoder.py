@@ -38,19 +38,21 @@ from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words, write
 
 UNKNOWN, START, END = 0, 1, 2
-SYMBOLS = 3  # entries before the first word
+SYMBOLS = 3  # number of special symbols, which are numbered before the words
 EQUAL_ROWS = {"cpu": 64, "cuda": 1024}  # rows per batch outside training; fewer if memory is short
 _FILES = ("config.json", "vocabulary.json", "model.safetensors")
 _HELD_OUT = 20  # one in 20 texts is held out, at most 500
-_WARM_UP = 50  # steps
+_WARM_UP = 50  # number of steps over which the learning rate rises
 
 
 @component
 class Shape:
     """The sizes of an autoencoder.
 
-    hidden: hidden size of both LSTMs; dimensions: size of word vectors; longest: most words of a text; clip: largest L2
-    norm of a latent.
+    hidden:     hidden size of both LSTMs.
+    dimensions: size of word vectors.
+    longest:    most words of a text.
+    clip:       largest L2 norm of a latent.
     """
 
     hidden: PositiveInt = 256
@@ -63,8 +65,12 @@ class Shape:
 class AutoencoderTraining:
     """Settings of an autoencoder's training.
 
-    words: size of the vocabulary; steps: number of updates; batch: texts per update; rate: largest learning rate of
-    Adam; dropped: share of the decoder's input words that are hidden; seed: seed of all randomness.
+    words:   size of the vocabulary.
+    steps:   number of updates.
+    batch:   texts per update.
+    rate:    largest learning rate of Adam.
+    dropped: share of the decoder's input words that are hidden from it.
+    seed:    seed of all randomness.
     """
 
     words: PositiveInt = 2000

@@ -50,8 +50,10 @@ if TYPE_CHECKING:
 class GenerativeMechanism(OneOfGrid):
     """A mechanism whose language model writes the rewrite.
 
-    resource: a language model by id, folder or pin; max_new_tokens: public maximum of tokens in a rewrite. clip:
-    [low, high] of the logits; None: the model's measured bounds. as_published: True for the published form.
+    resource:       a language model by id, folder or pin.
+    max_new_tokens: public maximum of tokens in a rewrite.
+    clip:           [low, high] of the logits; None: the model's measured bounds.
+    as_published:   True for the published form.
     """
 
     resource: str | Path

@@ -84,7 +84,7 @@ class MovedWords(WordVectorMechanism):
 
 def spherical(uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
     """Return noise [n, d] of density ~ exp(-epsilon ||z||), from uniforms [n, d + 1]."""
-    from scipy.special import gammaincinv, ndtri  # slow to load (a third of a second), and checks draw nothing
+    from scipy.special import gammaincinv, ndtri  # slow to load (a third of a second), and checks sample nothing
 
     direction = ndtri(uniforms[:, :-1])
     radius = gammaincinv(direction.shape[1], uniforms[:, -1]) / epsilon
