@@ -34,9 +34,10 @@ Text = str | tuple[str, str]
 class Examples:
     """Labelled texts.
 
-    texts: n texts, or n pairs of texts; labels: their n labels. groups: [n], the group of each example, such as its
-    author, or the original of a rewrite. Examples of one group are not independent, so they all go to training or all
-    to validation. None: unknown.
+    texts:  n texts, or n pairs of texts.
+    labels: their n labels.
+    groups: [n], the group of each example, such as its author, or the original of a rewrite; None: unknown. Examples of
+            one group are not independent, so they all go to training or all to validation.
     """
 
     texts: Sequence[Text]

@@ -339,8 +339,9 @@ def opened(model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integ
 class Prefixes:
     """The model's state for rows that have read a prompt and some tokens. Equal rows share a slot.
 
-    logits: [slots, outputs] of the next token; slots: [rows], each row's slot, numbered across all caches; shape: sizes
-    of the batches.
+    logits: [slots, outputs], logits of the next token.
+    slots:  [rows], the slot of each row, numbered across all caches.
+    shape:  sizes of the batches.
     """
 
     def __init__(

@@ -136,7 +136,9 @@ def _scores(
 ) -> Array:
     """Return the weighted scores [n, k].
 
-    weights: one per view; shadows: m lists with one shadow of every candidate; place: [n, k], indices of candidates.
+    weights: one weight per view.
+    shadows: m lists, each with one shadow of every candidate.
+    place:   [n, k], indices of the trials' candidates.
     """
     scores = np.zeros(place.shape)
     for view, weight in zip(VIEWS, weights, strict=True):

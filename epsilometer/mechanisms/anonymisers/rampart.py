@@ -50,9 +50,10 @@ _LEAST = 0.5  # smallest probability of a label
 class Rampart(SpanMasker):
     """Rampart.
 
-    kinds: the labels to replace; None: all. expressions: True to also replace matches of regular expressions (e-mail
-    address, phone number, card number, social security number, IP address, date), which `kinds` may then include.
-    resource: the pin of a package with another network of this form; None: the published network.
+    kinds:       the labels to replace; None: all.
+    expressions: True to also replace matches of regular expressions (e-mail address, phone number, card number, social
+                 security number, IP address, date), which `kinds` may then include.
+    resource:    the pin of a package with another network of this form; None: the published network.
     """
 
     english: ClassVar[bool] = True

@@ -55,11 +55,13 @@ from epsilometer.text.words import STOP_WORDS, lay_out, words, write
 
 @component
 class DPMLM(MaskMechanism, OneOfGrid):
-    """DP-MLM. resource, clip, precision: settings of the masked language model (`MaskMechanism`).
+    """The DP-MLM mechanism.
 
-    token_types: `given` to pass token types to a model that has them. stop_words: `kept` to leave English stop-words
-    unchanged; layout: `kept` to leave punctuation, capitals and spacing unchanged. Either drops the claim.
-    as_published: True to set both to `kept` and still make the claim.
+    resource, clip, precision: as in `MaskMechanism`.
+    token_types:               `given` to pass token types to a model that has them.
+    stop_words:                `kept` to leave English stop-words unchanged, without a claim.
+    layout:                    `kept` to leave punctuation, capitals and spacing unchanged, without a claim.
+    as_published:              True to set both to `kept` and still make the claim.
     """
 
     stop_words: Literal["privatised", "kept"] = "privatised"

@@ -71,8 +71,8 @@ class Stamp(WordVectorMechanism):
 
     as_published: True for the code's concentration epsilon / pi.
     query:        public words of the task; None: no word is important.
-    sensitive:    a file of public words, one per line; None: no word is sensitive. Without `query` and `sensitive`
-                  there are no groups.
+    sensitive:    a file of public words, one per line. Words with a digit are sensitive, too. There are groups only if
+                  `query` or `sensitive` is given.
     threshold:    smallest cosine of an important word with the query.
     shares:       shares of epsilon for words that are sensitive and important, only sensitive, only important, neither.
     """

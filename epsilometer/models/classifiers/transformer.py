@@ -241,9 +241,12 @@ def fine_tune(
 ) -> Transformer:
     """Return a classifier fine-tuned on these examples.
 
-    classes: the examples' classes, and possibly more. noise: one stream of random numbers for the head's initial
-    weights, dropout and the order of batches; torch's global generator is restored. validation: texts that select the
-    best of several epochs. Raises UserError for fewer texts than a batch.
+    classes:    the examples' classes, and possibly more.
+    noise:      one stream of random numbers for the head's initial weights, dropout and the order of batches; torch's
+                global generator is restored.
+    validation: texts that select the best of several epochs.
+
+    Raises UserError for fewer texts than a batch.
     """
     import torch
 

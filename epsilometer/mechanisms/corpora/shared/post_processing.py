@@ -39,7 +39,9 @@ _BLOCK = 4096  # public texts whose kernel is computed at a time
 class VotesForTexts:
     """Noisy votes [m, L] for exemplars.
 
-    places: [m], indices of the exemplars among the public texts; vectors: [p, d], unit vectors of the public texts;
+    counts:   [m, L], the noisy votes.
+    places:   [m], indices of the exemplars among the public texts.
+    vectors:  [p, d], unit vectors of the public texts.
     variance: variance of a cell's noise.
     """
 
