@@ -3,8 +3,9 @@
 A step consists of everything from hidden states to updated parameters: gradients of the examples, noise, AdamW. Cases
 take turns, so that other load on the machine affects all of them alike; times are processor time on one thread. Memory
 is the increase of the peak during the step: of numpy's allocations for our steps, of the whole process for torch's
-(Linux). Features are reviews per second through the embedded BERT and GPT-2 without their trainable layers, compared
-with the same network by transformers, in the order of the texts and in batches of 32, padded to the longest text.
+(Linux). Features are reviews per second through the embedded BERT and GPT-2 without their trainable layers. They are
+compared with the same network run by transformers, on the texts in their order, in batches of 32 that are padded to the
+longest text.
 
 usage: python -m benchmarks.training
 """

@@ -16,7 +16,7 @@ by `***`. Published comparisons do not state p and s.
 `as_published: true` reproduces what determines the results of the reference code. One dictionary from words to
 replacements is filled text by text, and used for all later texts. It is a substitution cipher, which anyone who has the
 dictionary can undo. Digits always come from seed 0, so a number becomes the same number in every text. Candidates are
-written in lower case. **A rewrite then depends on the earlier texts of the call, and on no random stream**: another
+written in lower case. **A rewrite then depends on the earlier texts of the call, and on no random stream**. Another
 order or another split of the texts gives different rewrites. By default each text has its own dictionary, digits come
 from the text's stream, and words keep their capitals.
 """

@@ -30,9 +30,9 @@ with epsilon_1 = split * epsilon. It holds for z and y together, so also if prov
 view alone has a loss of at most epsilon_1. For texts that differ in d words, u differs by at most min(1, d Delta), so
 the loss is at most d epsilon_1 + min(d, 1 / Delta) epsilon_2 (`distance`).
 
-Assumptions: the claim is per word and holds between any two words; neighbours have the same number of words, since the
-law depends on T, which is not protected; vocabulary, vectors, encoder, provider, k, tau, beta and split are public and
-chosen without looking at the texts; an out-of-vocabulary word is replaced by one fixed word before the noise. Texts of
+Assumptions: the claim is per word and holds between any two words. Neighbours have the same number of words, since the
+law depends on T, which is not protected. Vocabulary, vectors, encoder, provider, k, tau, beta and split are public and
+chosen without looking at the texts. An out-of-vocabulary word is replaced by one fixed word before the noise. Texts of
 a data set that is not public may be rewritten through an endpoint, since the sent text has epsilon_1 per word.
 
 The paper compares two more variants (section 5.1). Here they are separate mechanisms, on the encoder's word vectors.

@@ -15,13 +15,13 @@ the distribution for the redaction itself. Renyi bounds of one order compose and
 tokens satisfy (T bound + ln(1 / delta) / (a - 1), delta) between the two. By default bound = epsilon per token.
 
 There is no claim between **two secrets** with the same redaction, since the divergence of a single order has no
-triangle inequality. Example with two tokens, a = 2 and beta = .1: if p_public of the rarer token is s, its probability
-may be .47 sqrt(s) after one secret and 4.5 s^2 after another, so D_2 between them is about ln(.049 / s), which is
-unbounded.
+triangle inequality. Example with two tokens, a = 2 and beta = .1: let s be p_public of the rarer token. Its probability
+may be .47 sqrt(s) after one secret and 4.5 s^2 after another. So D_2 between the two secrets is about ln(.049 / s),
+which is unbounded.
 
-`as_published: true` sets bound = a beta and epsilon = 4 beta, and claims T 4 beta + ln(1 / delta) / (a - 1) between any
-two texts with the same redaction: dp-fusion-lib 0.1.0 says that its output is "statistically similar regardless of the
-specific private information present". One step at s = 1e-5 and beta = .1 refutes this claim: the claim for it is
+`as_published: true` sets bound = a beta and epsilon = 4 beta. It claims T 4 beta + ln(1 / delta) / (a - 1) between any
+two texts with the same redaction, since dp-fusion-lib 0.1.0 states that its output is "statistically similar regardless
+of the specific private information present". One step at s = 1e-5 and beta = .1 refutes this claim: the claim for it is
 epsilon 11.91 at delta 1e-5, but the exact delta at 11.91 is 1.4e-3 (a test computes it). The paper's definition of
 neighbours was not at hand. Its abstract (v1) says that the output "remains within a fixed statistical distance of the
 baseline distribution produced when no privacy group is revealed". Between a secret that is present and its redaction,

@@ -13,10 +13,10 @@ word, P(y | x, i) <= e^epsilon P(y | x', j) for any two texts. But every word's 
 so changing one word can change all laws. So for whole texts of n words the claim is n * epsilon. There is no claim
 between texts of different lengths, since the output has as many words as the input.
 
-Departures from the reference code (sjmeis/DPMLM 3ce9390): stop-words, numbers and case are not passed through; the
-window of subwords is centred on the word (the reference code indexes subwords by word number, and leaves words of long
-texts unmasked); clip bounds are stored with the model that they were measured on; sampling is over the model's whole
-vocabulary of printable pieces, a public set.
+Departures from the reference code (sjmeis/DPMLM 3ce9390): stop-words, numbers and case are not passed through. The
+window of subwords is centred on the word; the reference code indexes subwords by word number, so it leaves words of
+long texts unmasked. Clip bounds are stored with the model that they were measured on. Words are sampled from the
+model's whole vocabulary of printable pieces, a public set.
 
 A model with token types, such as BERT, gets the half of the pair that each token belongs to, as in training. In the
 reference code only the batched path passes token types; the word-by-word path omits them, so its logits differ for such

@@ -30,12 +30,12 @@ cluster of one word or of equal vectors, D_c is 0, and all words are equally pro
 Assumptions: the claim is per word; texts are neighbours if they have the same number of words; vocabulary, vectors and
 clusters are public; every word can replace every word.
 
-Departures: the reference code (AwonSomeSauce/CluSanT 07c73be) makes clusters without a seed and caches them in a file,
-which is named only after the number of clusters and the file of vectors; here `seed` determines them. With D_c = 0 the
-reference code divides 0 by 0, and fails if the cluster is sampled. It lower-cases words and replaces only annotated
-places and organisations. Here every word is replaced, and a word without a cluster is first replaced by a fixed word
-(`shared/vocabulary.py`). The reference code returns nothing for such a word, and its script writes XXXXX.
-`released_code: true` does the same, and so reveals the words without a cluster.
+Departures: the reference code (AwonSomeSauce/CluSanT 07c73be) makes clusters without a seed, and caches them in a file.
+The name of that file depends only on the number of clusters and the file of vectors. Here `seed` determines the
+clusters. With D_c = 0 the reference code divides 0 by 0, and fails if the cluster is sampled. It lower-cases words and
+replaces only annotated places and organisations. Here every word is replaced, and a word without a cluster is first
+replaced by a fixed word (`shared/vocabulary.py`). The reference code returns nothing for such a word, and its script
+writes XXXXX. `released_code: true` does the same, and so reveals the words without a cluster.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ position. Between words of different groups the log-ratio of densities is still 
     |kappa u - kappa' u'| + |ln M(kappa) - ln M(kappa')|,    M(kappa) = E e^(kappa U), U the cosine of a uniform
     direction,
 
-but the paper does not claim this. In 768 dimensions and at budgets 150 and 450, the loss between two orthogonal words
-is up to 576 nats; within the groups sqrt(2) 150 = 212 and sqrt(2) 450 = 636 are claimed. A secret that is not listed in
-`sensitive` gets the larger budget of words that are not sensitive.
+but the paper does not claim this. For example, in 768 dimensions, the loss between two orthogonal words with budgets
+150 and 450 is up to 576 nats. Within the groups, the claim is sqrt(2) 150 = 212 and sqrt(2) 450 = 636 nats. A secret
+that is not listed in `sensitive` gets the larger budget of words that are not sensitive.
 
 Without `query` and `sensitive` (default) there is one group, and the claim covers all texts with the same number of
 words. `as_published: true` uses kappa = epsilon / pi as in the authors' code (FTian-UArizona/STAMP ad891fa), with the
@@ -34,8 +34,8 @@ Assumptions: the claim is per word; vectors, query, list and vocabulary are publ
 The claim is about real numbers, but samples are computed in floating point, and no bound on the loss that rounding adds
 is proved. So the mechanism refuses publications (`publishes`). It allows audits, which sample from a seeded stream.
 
-Departures: units are words instead of GPT-2's tokens; an out-of-vocabulary word is first replaced by a fixed word;
-sensitive words are those of a public list and those with a digit, whereas the code uses capitals and patterns in the
+Departures: units are words instead of GPT-2's tokens. An out-of-vocabulary word is first replaced by a fixed word. A
+word is sensitive if it is on a public list or has a digit, whereas the code looks for capitals and patterns in the
 text. The code's variants with an infinite epsilon, which leave words unchanged, are not included.
 """
 

@@ -2,9 +2,9 @@
 
 As in Krishna, Gupta and Dupuy 2021, "ADePT: auto-encoder based differentially private text transformation", encoder and
 decoder have one unidirectional layer each, and the latent is [h; c] at the end of the text, clipped to an L2 norm. To
-train in minutes, this model departs from the paper: the text is read backwards (Sutskever et al. 2014); the decoder
-gets a projection of the latent at every step; words are dropped from the decoder's input, so that it relies on the
-latent; and input and output words share their vectors.
+train in minutes, this model departs from the paper in four ways. The text is read backwards (Sutskever et al. 2014).
+The decoder gets a projection of the latent at every step. Words are dropped from the decoder's input, so that the
+decoder relies on the latent. Input and output words share their vectors.
 
 A text is the list of its words (`epsilometer.text.words`), truncated to a public length. Out-of-vocabulary words become
 one symbol. The vocabulary and the weights come from the training texts, which must be public.
