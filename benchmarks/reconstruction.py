@@ -99,7 +99,7 @@ def lamp(model: SharedModel, ids: Sequence[Sequence[int]], repeats: int) -> list
 
 
 def decepticons(model: SharedModel, texts: Sequence[str], public: Sequence[str]) -> list[tuple[str, float]]:
-    """Return rows of name and seconds: to make the malicious model, and to read a batch of 8 with noise."""
+    """Return rows (name, seconds) for making the malicious model, and for reading a batch of 8 texts with noise."""
     noise = GaussianNoise(SIGMA)
     start = time.process_time()
     ready = Decepticons(batch=BATCH).prepare(model, Knowledge(public, noise, np.random.default_rng(0)))
@@ -111,7 +111,7 @@ def decepticons(model: SharedModel, texts: Sequence[str], public: Sequence[str])
 
 
 def guessed() -> list[tuple[str, float]]:
-    """Return rows of name and seconds: guesses among 1,024 texts, at one level of Gaussian noise and at four."""
+    """Return rows (name, seconds) for guesses among 1,024 texts, at one level of Gaussian noise and at four levels."""
     rows = np.random.default_rng(0).standard_normal((GUESSED, 2 * GUESSED)) + 1.0
     pools, sizes = [GradientPool.of(rows @ rows.T, 148_610)], []
     for levels in ([0.3], [0.03, 0.1, 0.3, 1.0]):

@@ -86,7 +86,7 @@ def _nothing(size: int) -> Callable[[int], np.ndarray]:
 
 
 def memory(*counts: str) -> None:
-    """Measure peak resident memory of the stages rewrite and attack, for randomised response at two epsilons, by T."""
+    """Measure peak resident memory of the stages rewrite and attack, by number of trials, for randomised response."""
     print(f"{'stage':<8} {'engine':<12} {'workers':>7} {'T':>10} {'seconds':>8} {'peak MiB':>9}")
     with tempfile.TemporaryDirectory() as folder:
         for count in map(int, counts or ("100000", "1000000")):

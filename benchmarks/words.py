@@ -76,7 +76,7 @@ def peak() -> float:
 
 
 def sources(vectors: str | None, texts: str | None, size: int) -> Iterator[WordVectors]:
-    """Yield a set of vectors for each list, for the same words: the file's, or random ones for the texts' words."""
+    """Yield one set of vectors per list, all for the same words: the file's, or random vectors for the texts' words."""
     if vectors:
         whole = WordVectors.load(vectors).whole_words()
         for _ in range(LISTS):

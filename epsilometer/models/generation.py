@@ -208,7 +208,7 @@ def log_likelihoods(
 
 
 def places(model: Generator, tokens: Tokens) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the index of each vocabulary id in `model.outputs`, and True for each id that is in it."""
+    """Return the index of each vocabulary id in `model.outputs`, and a flag per id: True if `model.outputs` has it."""
     ids = np.asarray(tokens, np.int64)
     at = np.minimum(np.searchsorted(model.outputs, ids), len(model.outputs) - 1)
     return at, model.outputs[at] == ids
@@ -237,7 +237,7 @@ def _by_length(prompts: Sequence[Tokens], source: NDArray[np.integer]) -> Iterat
 
 
 def _read(model: Generator, prompts: Sequence[Tokens], members: NDArray[np.int64], size: int) -> Iterator[_Reading]:
-    """Read prompts of one length in batches of a fixed size; yield their indices, next logits and cache."""
+    """Read prompts of one length in batches of a fixed size; yield each batch's indices, next logits and cache."""
     for start in range(0, len(members), size):
         numbers = members[start : start + size]
         yield numbers, model.read(filled(np.array([prompts[i] for i in numbers]), size))

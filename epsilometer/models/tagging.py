@@ -53,7 +53,12 @@ class Triple(NamedTuple):
 
 
 class Tagged(NamedTuple):
-    """A sentence's words, their Universal Dependencies tags, and the indices of subject, verb and object, or None."""
+    """A tagged sentence.
+
+    words: the words.
+    upos:  their Universal Dependencies tags.
+    roles: the indices of subject, verb and object; None for a sentence without a triple.
+    """
 
     words: list[str]
     upos: list[str]

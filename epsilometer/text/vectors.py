@@ -255,9 +255,11 @@ class WordVectors:
         return out
 
     def near(self, words: NDArray[np.integer], radius: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return indices into `words` [m] and words [m]: all pairs at most `radius` apart, and some slightly farther.
+        """Return the pairs of one of `words` and any word that are at most `radius` apart, as two arrays [m].
 
-        Pairs are compared in float32, which is much faster than `distances`. Use `between` to exclude farther pairs.
+        The first array has indices into `words`, and the second has the other word of each pair. Some of the pairs are
+        slightly farther apart, since they are compared in float32, which is much faster than `distances`. Use `between`
+        to exclude these.
         """
         targets, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         slack = rounding(np.sqrt(self.squares[words]), self.squares.max() ** 0.5, self.vectors.shape[1])
@@ -310,7 +312,7 @@ class WordVectors:
         return nearest, far, low, high
 
     def nearest(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the index of the word nearest to each point [n, d], exactly. Of equally near words, the first: [n]."""
+        """Return [n]: the index of the word nearest to each point [n, d], exactly; of equally near words, the first."""
         return self.neighbours(points, 1)[0][:, 0]
 
     def neighbours(self, points: NDArray[np.float64], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

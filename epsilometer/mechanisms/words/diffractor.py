@@ -123,7 +123,7 @@ class Truncated(NamedTuple):
         return min(2 / epsilon * math.log((1 - _BETA) * (self.size - 1) / _BETA), self.size)
 
     def draw(self, places: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return noisy places [n] by inverse CDF, in the order: the place itself, below, above, beyond gamma."""
+        """Return noisy places [n] by inverse CDF in the order: the place itself, places below, above, beyond gamma."""
         half = epsilon / 2
         below, above, beyond, down, up, rest = self._weights(places, epsilon)
         at = uniforms * (1 + down + up + rest) - 1

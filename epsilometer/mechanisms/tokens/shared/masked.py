@@ -52,7 +52,7 @@ class MaskMechanism:
         return words(text)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the number of words of both texts; infinite if it differs, and 0 if all words are equal."""
+        """Return the number of words of both texts; infinite for different numbers of words, and 0 for equal words."""
         split = [tuple(words(text)) for text in texts]
         number = {text: i for i, text in enumerate(dict.fromkeys(split))}
         length, which = np.array([len(text) for text in split]), np.array([number[text] for text in split])
