@@ -1,11 +1,11 @@
 """Speed of attributions of many texts, compared with one call of captum per text, with one fine-tuned classifier.
 
 captum is timed twice: with 50 steps, and with the same check of completeness and doubling of steps as this project.
-`ratio` is relative to the first. `steps` is the number of steps before any doubling. `same words` is the share of texts
-in which the same words have a positive score as with the largest number of steps; a search uses only these words. `same
-order` is the share of texts in which their order is the same, too. Seconds are processor time, which other programs
-disturb less than wall-clock time. The accuracy of the classifier is printed first, since attributions of a classifier
-that has learnt nothing are meaningless.
+`ratio` compares with the first of these. `steps` is the number of steps before any doubling. `same words` is the share
+of texts in which the same words have a positive score as with the largest number of steps; a search uses only these
+words. `same order` is the share of texts in which their order is the same, too. Seconds are processor time, which other
+programs disturb less than wall-clock time. The accuracy of the classifier is printed first, since attributions of a
+classifier that has learnt nothing are meaningless.
 
 usage: python -m benchmarks.attributions [--texts N] [--label gender]
 """

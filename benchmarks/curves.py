@@ -47,7 +47,7 @@ CHEAP = (
     "dp_mlm",
 )  # fmt: skip
 SHARES = (64, 16, 4, 1)
-TAIL = 1.0  # nats; the second budget of the cell at this loss is shown, too
+TAIL = 1.0  # nats; of the cell with this target, the budget for a small delta is shown, too
 
 
 def budgets(dataset: str, name: str) -> dict[float, str]:

@@ -1,10 +1,11 @@
-"""Private evolution beside one round of votes, with public texts of the same kind and of another kind.
+"""Private evolution compared with one round of votes, with public texts of the same kind and of another kind.
 
-Private texts of SNIPS, one a person, are released at a pure epsilon of 1 by replacement: by `vote_histogram`, and by
-`private_evolution` with 2 and 3 rounds, whose variations the embedded masked language model writes. Public texts are
-2,000 of SNIPS (no domain shift) or 2,000 messages that people wrote to each other (domain shift, chitchat-dataset).
-Each seed draws other public, private and test texts, and other noise. Figures are macro F1 of a head on 800 clean
-texts. Differences are between releases of the same seed, so an interval above 0 would show that rounds help.
+Private texts of SNIPS, one per person, are released at a pure epsilon of 1 (neighbours: replaced). The mechanisms are
+`vote_histogram`, and `private_evolution` with 2 and 3 rounds, where the embedded masked language model writes the
+variations. Public texts are 2,000 of SNIPS (no domain shift) or 2,000 messages that people wrote to each other (domain
+shift, chitchat-dataset). Each seed has its own public, private and test texts, and its own noise. Figures are macro F1
+of a head on 800 clean texts. Differences are between releases of the same seed, so an interval above 0 would show that
+rounds help.
 
 usage: python -m benchmarks.evolution     reads snips.parquet of ../shared/data, and chitchat-dataset; writes
        results/evolution
@@ -32,7 +33,7 @@ from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
 from epsilometer.report.wording import mean_interval
 
-SEEDS, FIRST = 10, 2000  # seeds of no other benchmark
+SEEDS, FIRST = 10, 2000  # no other benchmark uses these seeds
 NUMBERS, ROUNDS, EPSILON = (1000, 3000), (2, 3), 1.0
 SAME, OTHER = "SNIPS", "messages (domain shift)"
 
@@ -46,7 +47,7 @@ _SPEED = "What a release takes once the public and private texts are embedded, i
 
 
 class Encoding:
-    """Vectors of texts that were embedded before, and of others."""
+    """Vectors of any texts, from the stored vectors if they contain the texts."""
 
     def __init__(self, stored: Sequence[Embedded]) -> None:
         self._stored, self._encoder = stored, Encoder(ENCODER)
@@ -89,14 +90,14 @@ def main() -> None:
 
 
 def _released(draw: Draw, public: PublicTexts, n: int, encode: Encoding) -> Iterator[tuple[int, float, float]]:
-    """Yield rounds, F1 and seconds of a release for each number of rounds."""
+    """Yield, for each number of rounds, that number, the F1 after a release, and the seconds of the release."""
     corpus, labels = draw.corpus(draw.private[:n]), draw.data.labels
     tests = encode(draw.tests)
     for rounds in (1, *ROUNDS):
         more = {} if rounds == 1 else {"rounds": rounds}
         kind = VoteHistogram if rounds == 1 else PrivateEvolution
         mechanism = kind(resource=tuple(public.texts), labels=labels, **more).on(public)
-        public.nearest(draw.private[:1], mechanism.number(n, EPSILON))  # cluster before the clock starts
+        public.nearest(draw.private[:1], mechanism.number(n, EPSILON))  # clusters before the time is measured
         start = time.process_time()
         release = mechanism.release(corpus, EPSILON, Noise.named(1, "evolution", draw.seed, n))
         took = time.process_time() - start

@@ -37,10 +37,14 @@ CASES = {"tem": [5.0, 8.0, 11.0, 19.0], "dp_mlm": [1.0, 25.0, 50.0, 200.0]}
 class Measured(NamedTuple):
     """Measurements of one mechanism.
 
-    pairs: number of measured pairs; among: number of all pairs. laws, rest: processor seconds for the laws, and for
-    everything else; single: seconds per pair and budget without laws; relative: seconds for the relative epsilon with
-    its laws. error: largest half width in nats of losses below 300 nats; certain: share of losses above 300 nats, which
-    are known to a factor of two (`products`); peak: peak memory in MiB.
+    pairs:      number of measured pairs.
+    among:      number of all pairs.
+    laws, rest: processor seconds for the laws, and for everything else.
+    single:     seconds per pair and budget, without the laws.
+    relative:   seconds for the relative epsilon, with its laws.
+    error:      largest half width, in nats, of the bounds on losses below 300 nats.
+    certain:    share of losses above 300 nats, which are known to a factor of two (`products`).
+    peak:       peak memory in MiB.
     """
 
     pairs: int

@@ -1,7 +1,8 @@
 """Published claims: what `epsilometer claims` finds on them, and the page "Which published claims hold".
 
-Claims, sources and verdicts are in `benchmarks/field.yaml`. The checks are run on the embedded vectors and models and
-written to results/field; `--page` leaves the results as they are and writes the page from them.
+Claims, sources and verdicts are in `benchmarks/field.yaml`. The checks are run on the embedded vectors and models, and
+their results are written to results/field. With `--page` no check is run, and the page is written from the stored
+results.
 
 usage: python -m benchmarks.field [--page]
 """
@@ -63,11 +64,11 @@ Errors of ours are corrected with their date. {answers}
 
 
 def checked(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return a row of results: what the strongest check of one claim shows."""
+    """Return the row of one claim: the finding of its strongest check."""
     published = bool(settings.get("as_published"))
     outcome = check(settings["mechanism"], {"as_published": True} if published else {}, settings["epsilon"])
     finding = outcome.worst
-    if published and finding.verdict != "violated":  # draws may refute it at a smaller budget
+    if published and finding.verdict != "violated":  # samples may refute it at a smaller budget
         finding = next((each for each in outcome.added if each.verdict == "violated"), finding)
     return {
         "form": "as published" if published else "here",
@@ -106,7 +107,7 @@ def page(data: Mapping[str, Any], results: Mapping[str, Mapping[str, str]]) -> s
 
 
 def said(row: Mapping[str, Any]) -> str:
-    """Return the authors' words on a claim, each with its place and date, and what of them is missing."""
+    """Return quotes of the authors on a claim, each with its place and date, and a note if a quote is missing."""
     quotes = [f"; “{each['quote']}” ({each['place']}, {each['date']})" for each in row.get("quotes", ())]
     missing = row.get("missing") or ("" if quotes or row["source"] == OURS else "not quoted")
     return "".join(quotes) + (f"; {missing}" if missing else "")

@@ -3,8 +3,8 @@
 The models are DP-MLM on RoBERTa-base, DP-Prompt on FLAN-T5-base, DP-BART on BART-base, and a judge of Qwen3-8B's shape
 with prompts of 512 tokens. Weights and tokenisers are generated, saved and loaded like those of any model; only the
 judge's weights are never saved. The peak is the speed of one large matrix product. Operations are two per token and
-weight outside of embeddings, plus those of the vocabulary head. For DP-Prompt the share of tokens is shown that change
-if batches have half as many rows, since kernels differ by shape on a GPU.
+weight outside of embeddings, plus those of the vocabulary head. For DP-Prompt, the report also states the share of
+tokens that change if batches have half as many rows, since kernels differ by shape on a GPU.
 
 usage: python -m benchmarks.gpu [--small] [--device cpu|cuda|auto]
 """

@@ -2,8 +2,9 @@
 
 Texts are generated reviews; auxiliaries and victims are linear classifiers, trained on different reviews. Networks and
 word vectors are loaded before the measurement. Both are timed on the same texts, since the loop takes four times as
-long for twice as many words. RS_all is over all texts that the victims classify right; for the loop, over the timed
-texts, with an exact 99 % interval. `processor` is the ratio of processor times, which other programs disturb less.
+long for twice as many words. RS_all is over all texts that the victims classify right; for the loop it is over the
+timed texts only, with an exact 99 % interval. `processor` is the ratio of processor times, which other programs disturb
+less.
 
 usage: python -m benchmarks.idt [--texts N] [--plain N] [-k K] [-q Q]
 """

@@ -1,4 +1,4 @@
-"""What a published language model adds to the other attacks: the judge by likelihood on SmolLM2, on the same trials.
+"""Comparison of a published language model, the judge by likelihood on SmolLM2, with four attacks on the same trials.
 
 Five mechanisms on real messages are attacked by the judge by likelihood (attack `paraphrase` on SmolLM2-135M-Instruct),
 the embedded judge, embeddings, words and shadows. Right guesses of the first are compared with those of the strongest
@@ -35,7 +35,7 @@ _EACH = "Right guesses of {} of each attack."
 
 
 class Row(NamedTuple):
-    """One mechanism at one budget. right: whether each attack named the source, by attack."""
+    """One mechanism at one budget. right: for each attack, bool [trials], True for a right guess."""
 
     mechanism: str
     epsilon: float

@@ -1,8 +1,9 @@
 """Speed, memory and signal-to-noise ratio of mechanisms with latents.
 
-Noise is sampled by these mechanisms, by inverse CDF of the uniforms that other mechanisms use, and by one numpy call
-without separate trials. DP-BART runs on the embedded encoder-decoder, with beam search by this project and by
-transformers. ADePT runs on an autoencoder of the embedded size with random weights, which is as fast as a trained one.
+Noise is sampled in three ways: as these mechanisms do; by inverse CDF of the uniforms that other mechanisms use; and by
+one numpy call, without separate trials. DP-BART runs on the embedded encoder-decoder, with beam search by this project
+and by transformers. ADePT runs on an autoencoder of the embedded size with random weights, which is as fast as a
+trained one.
 
 usage: python -m benchmarks.latents
 """

@@ -56,7 +56,7 @@ SHARES = (4, 2, 1)  # numbers of training texts are all training texts divided b
 KINDS = {LINEAR: "words", ENCODER: "head"}
 PUBLISHED = (250.0, 1000.0, 2500.0)
 NATS, DELTA = (0.5, 1.0, 2.0, 4.0), 0.01
-LEAST, MOST, PRICED = 2.0, 150.0, 30  # smallest and largest budget of the search; number of texts in it
+LEAST, MOST, PRICED = 2.0, 150.0, 30  # limits of the search for budgets, and its number of texts
 
 
 class Labelled(NamedTuple):
@@ -89,7 +89,7 @@ class Labelled(NamedTuple):
 
 
 def _balanced(table: pl.DataFrame, label: str, count: int) -> pl.DataFrame:
-    """Return at most `count` rows of a table, the same number of each class, with classes in turn."""
+    """Return at most `count` rows of a table, the same number of each class, alternating between the classes."""
     classes = Counter(table[label])
     most = min(count, len(classes) * min(classes.values(), default=0))
     turn = table.with_columns(turn=pl.int_range(pl.len()).over(label)).sort("turn", maintain_order=True)
@@ -102,7 +102,7 @@ def _short(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _budgets(of: Labelled, built: Mechanism) -> dict[float, str]:
-    """Return the budgets with their labels: those of given losses, of a small delta, and the paper's."""
+    """Return budgets with their labels: for given losses, for a small delta, and the budgets of the paper."""
     losses = LossByBudget(built, of.priced)
     budgets, estimated = {}, losses.method(LEAST) == "estimate"
     for nats in NATS[:-1] if estimated else NATS:

@@ -1,7 +1,8 @@
 """Words per second of DP-MLM's forward passes, in the two ways of the reference code and by this project.
 
-The reference code runs the same weights by transformers on the pair of texts, one word at a time or 16 in a padded
-batch, and computes the vocabulary head at every position. All ways end with the word's distribution at epsilon 10.
+The reference code runs the same weights by transformers on the pair of texts: one word at a time, or 16 words in a
+padded batch. It computes the vocabulary head at every position. All ways end with the word's distribution at epsilon
+10.
 
 usage: python -m benchmarks.masked_lm
 """

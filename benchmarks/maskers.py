@@ -116,9 +116,12 @@ class Texts:
 class Measured:
     """Measurements of a masker.
 
-    planted, reviews: rows of `surviving_identifiers`; flagged: number of flagged messages; kinds: number of messages by
-    replaced kind; named: right guesses in TRIALS; linked: the best attack's share of right links, with its interval;
-    speed: texts per second.
+    planted, reviews: rows of `surviving_identifiers`.
+    flagged:          number of flagged messages.
+    kinds:            number of messages by replaced kind.
+    named:            number of right guesses in TRIALS trials.
+    linked:           the best attack's share of right links, with its interval.
+    speed:            texts per second.
     """
 
     planted: pl.DataFrame

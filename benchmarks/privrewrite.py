@@ -1,8 +1,8 @@
 """The phases of PrivRewrite: similarity to the text after each, the gap to the best candidate, and the time by k.
 
-    Phases   table 1 of the paper (Applied Sciences 15(22) 11930): cosines between the sentence embeddings of a text and
-             of the sanitised text, of the remaining candidates (a mean for each text), and of the release, drawn once
-             for each text; and how many of the k candidates remain.
+    Phases   table 1 of the paper (Applied Sciences 15(22) 11930): the cosine of a text's sentence embedding with that
+             of the sanitised text, with those of the remaining candidates (their mean), and with that of one sampled
+             release; and how many of the k candidates remain.
     Variants figure 2: `full` and `naive` choose among the same candidates; `em` and `wp` rewrite at the whole epsilon.
     Choice   section 4.3.2: with probability 1 - beta the utility of the release is below that of the best of the m
              candidates by at most 2 Delta (ln m + ln(1 / beta)) / epsilon_2. The columns are the expected gap by the
@@ -55,7 +55,7 @@ FOLDER = RESULTS / "privrewrite_phases"
 EPSILONS = [2, 40]
 COUNTS = [10, 20, 30, 40, 50]
 K, LONGEST, BETA = 10, 32, 0.05
-TIMED = 3  # texts
+TIMED = 3  # number of texts whose time is measured
 SETTINGS: dict[str, Sequence[float]] = {
     "beta": [0.0, 0.5, 1.0, 2.0, 4.0],
     "tau": [0.5, 0.6, 0.7, 0.8, 0.9, 1.0],
@@ -181,7 +181,7 @@ def expected(
 
 
 def varied(vectors: Vectors, texts: Sequence[str], few: int, epsilon: float) -> Iterator[str]:
-    """Yield a row for each setting and value. few: the number of texts where new candidates are needed."""
+    """Yield a row for each setting and value. few: the number of texts for settings that need new candidates."""
     default = built(vectors)
     usual, _ = expected(default, vectors, texts, epsilon)
     for setting, values in SETTINGS.items():

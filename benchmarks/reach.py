@@ -1,8 +1,9 @@
 """How much of a pure loss a million samples can prove, for the bench's mechanisms and an adversary with their laws.
 
-The adversary guesses on outputs whose loss is at least t, with the best t, for whose choice there is no correction. The
-bound is that of `abstention` (Clopper and Pearson) when the number of correct guesses is the expected one. No other
-choice of outputs by their likelihood ratio proves more in expectation. The table has the mechanisms below 95 %.
+The adversary guesses only on outputs whose loss is at least t. The best t is used, and its choice is not corrected for.
+The bound is that of `abstention` (Clopper and Pearson) for the expected number of correct guesses. No other choice of
+outputs by their likelihood ratio proves more in expectation. The table has the mechanisms for which the bound is below
+95 % of the pure loss.
 
 usage: python -m benchmarks.reach [--samples N]
 """
@@ -26,7 +27,7 @@ _LEVELS = 400  # number of compared thresholds, spaced by how often they are rea
 
 
 def reach(law: Law, samples: int) -> tuple[float, float]:
-    """Return the largest expected bound from this number of samples, in nats, and the share of them guessed on."""
+    """Return the largest bound in nats from this number of samples, and the share of samples that are guessed on."""
     order = np.argsort(-np.abs(law.losses), kind="stable")
     guessed = np.cumsum(((law.first + law.other) / 2)[order])
     right = np.cumsum((np.maximum(law.first, law.other) / 2)[order])

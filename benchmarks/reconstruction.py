@@ -1,9 +1,10 @@
 """Time of reconstruction from gradients: LAMP's steps and moves as in the released code and from activations, a batch
 of Decepticons, and guesses among 1,024 candidates.
 
-In the released code, a step differentiates a loss of gradients that are computed, and each candidate of a move has its
-own forward pass, backward pass and call of the language model, even if candidates are equal. Times are processor
-seconds, since other programs affect them less than wall-clock time. One run measures both ways, in turn.
+A step of the released code computes the gradients of the texts, and differentiates their matching loss. Each candidate
+of a move has its own forward pass, backward pass and call of the language model, even if candidates are equal. This
+project computes the losses from activations, for all candidates together. Times are processor seconds, since other
+programs affect them less than wall-clock time. One run measures both ways, in turn.
 
 usage: python -m benchmarks.reconstruction [--model all-MiniLM-L6-v2] [--tokens 20] [--repeats 5]
 """
@@ -38,7 +39,7 @@ GUESSED, TRIALS = 1024, 100_000
 
 
 def cosines(model: SharedModel, sent: Sent, texts: Tensor, *, create_graph: bool) -> Tensor:
-    """Return the matching loss of texts of one length in one batch, from gradients that are computed."""
+    """Return the matching loss of a batch of texts of one length, by their gradients as in the released code."""
     logits = model.network(inputs_embeds=texts).logits
     loss = torch.nn.functional.cross_entropy(logits, torch.tensor(sent.labels))
     formed = torch.autograd.grad(loss, model.parameters, create_graph=create_graph)
@@ -57,7 +58,8 @@ def seconds(work: Callable[[], Any], repeats: int) -> float:
 
 
 def lamp(model: SharedModel, ids: Sequence[Sequence[int]], repeats: int) -> list[tuple[str, float, float]]:
-    """Return rows of name, released and ours, in seconds: a step, a round of moves of one text, the batch's search.
+    """Return rows (name, seconds as released, our seconds): a step, moves of one text, and a batch's whole search.
+
     ids: the tokens of texts of one length.
     """
     sent = send(model, ids, [i % 2 for i in range(len(ids))], OnMean(0.0), np.random.default_rng(0))
@@ -97,7 +99,7 @@ def lamp(model: SharedModel, ids: Sequence[Sequence[int]], repeats: int) -> list
 
 
 def decepticons(model: SharedModel, texts: Sequence[str], public: Sequence[str]) -> list[tuple[str, float]]:
-    """Return rows of name and seconds: to make the malicious model, and to read a batch of 8 with noise."""
+    """Return rows (name, seconds) for making the malicious model, and for reading a batch of 8 texts with noise."""
     noise = GaussianNoise(SIGMA)
     start = time.process_time()
     ready = Decepticons(batch=BATCH).prepare(model, Knowledge(public, noise, np.random.default_rng(0)))
@@ -109,7 +111,7 @@ def decepticons(model: SharedModel, texts: Sequence[str], public: Sequence[str])
 
 
 def guessed() -> list[tuple[str, float]]:
-    """Return rows of name and seconds: guesses among 1,024 texts, at one level of Gaussian noise and at four."""
+    """Return rows (name, seconds) for guesses among 1,024 texts, at one level of Gaussian noise and at four levels."""
     rows = np.random.default_rng(0).standard_normal((GUESSED, 2 * GUESSED)) + 1.0
     pools, sizes = [GradientPool.of(rows @ rows.T, 148_610)], []
     for levels in ([0.3], [0.03, 0.1, 0.3, 1.0]):

@@ -65,7 +65,7 @@ FOLDER = RESULTS / "release"
 
 SEEDS, FIRST = 20, 1000  # seeds that were not used to choose constants
 PUBLIC, TESTS, LABELLED = 2000, 800, 64
-NUMBERS, EPSILONS = (300, 1000, 3000, 0), (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # 0: all
+NUMBERS, EPSILONS = (300, 1000, 3000, 0), (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # the number 0 means all texts
 LOCAL, SMOOTHED = (1.0, 4.0), (0.25, 1.0, 4.0)  # epsilons of local twins, and of the other kinds of post-processing
 SKEWED, SHARES_OF = 800, (0.5, 0.2, 0.1, 0.08, 0.06, 0.04, 0.02)
 SHARES, BUDGETS, PER_PERSON = 20, (0.25, 0.5, 1.0), (1, 4)
@@ -95,7 +95,7 @@ class Embedded:
 class Data:
     """Distinct labelled texts of a file: those of its test and validation splits, and the others, to be sampled.
 
-    second: the half of the others on which no constant was chosen.
+    second: the half of these others on which no constant was chosen.
     """
 
     def __init__(self, file: Path, label: str) -> None:

@@ -1,13 +1,14 @@
 """TeDA's mechanisms on the same texts, at equal epsilon and at equal loss: rewrites, parts of a text and first tokens.
 
-    Kept        tables 1 and 3 of TeDA (arXiv:2603.22968) as numbers: mean cosine of text and rewrite at equal epsilon,
-                the share of rewrites that equal the text, and of empty ones; processor time for each text, which
+    Kept        tables 1 and 3 of TeDA (arXiv:2603.22968) as numbers: mean cosine of text and rewrite at equal epsilon;
+                the shares of rewrites that equal the text, and of empty rewrites; processor time for each text, which
                 includes loading the model at the first budget of a mechanism
     Texts       tables 1 and 3: the same texts at equal epsilon
-    Equal loss  the budget at which the loss by law, averaged over pairs of texts, equals a target. For mechanisms with
-                latents it is the loss of the latents, an upper bound of that of the text; for text that is written
-                token by token it is an estimate from about a hundred samples. Also the cosine and the first rewrite
-    Cut         table 5: the parts that a claim counts
+    Equal loss  the budget at which the average loss by law, over pairs of texts, equals a target; also the cosine and
+                the first rewrite at this budget. For mechanisms with latents, the loss is that of the latents, an upper
+                bound on the loss of the texts. For mechanisms that write token by token, it is estimated from about a
+                hundred samples
+    Cut         table 5: the parts of a text that a claim counts, such as words
     First token figure 11: the most probable first token of the rewrite, and the first token of the text, by the
                 mechanism's law. Rank 1 is the most probable; ranks beyond 1,000 are not searched. The values are for
                 the first text, with means over all texts
@@ -144,8 +145,10 @@ def cut(bench: Bench) -> Iterator[str]:
 
 
 def first_token(built: Any, text: str, epsilon: float) -> tuple[str, float, str, int | None, float]:
-    """Return the most probable first token and its probability; that of the text, its rank from 1 and its probability.
-    A token that is not among the `LIKELIEST` has no rank, and at most the probability of the last of them.
+    """Return the likeliest first token and its probability; the text's first token, its rank and its probability.
+
+    Ranks start at 1. If the text's first token is not among the `LIKELIEST` tokens, its rank is None, and the returned
+    probability is that of the last of them, an upper bound.
     """
     own = built.tokens(text)[0]
     (law,) = built.first_tokens(text, [epsilon], LIKELIEST)

@@ -1,4 +1,4 @@
-"""Workers: the speed-up of two over one, the cost of a slice, and the driver's memory with a million trials.
+"""Workers: the speed-up of two workers over one, the cost of a slice, and the driver's memory with a million trials.
 
 usage: python -m benchmarks.scaling [speed | slices | memory]     all three by default; Ray needs the extra `ray`
 """
@@ -42,7 +42,7 @@ EPSILONS = [5.0, 8.0, 11.0, 19.0]
 
 
 def speed(count: str = "12000") -> None:
-    """Measure TEM on queries with one and two workers, in turn: trials per second after all have begun, and overall."""
+    """Measure trials per second of TEM with one and two workers, in turn: after all workers have begun, and overall."""
     texts = generate("queries", 2000, 0)["text"].to_list()
     trials = int(count)
     source = (Noise.named(trials, "source").uniforms()[:, 0] * len(texts)).astype(int)
@@ -86,7 +86,7 @@ def _nothing(size: int) -> Callable[[int], np.ndarray]:
 
 
 def memory(*counts: str) -> None:
-    """Measure peak resident memory of the stages rewrite and attack, for randomised response at two epsilons, by T."""
+    """Measure peak resident memory of the stages rewrite and attack, by number of trials, for randomised response."""
     print(f"{'stage':<8} {'engine':<12} {'workers':>7} {'T':>10} {'seconds':>8} {'peak MiB':>9}")
     with tempfile.TemporaryDirectory() as folder:
         for count in map(int, counts or ("100000", "1000000")):

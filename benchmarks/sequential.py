@@ -2,11 +2,11 @@
 
 usage: python -m benchmarks.sequential
 
-The figures are the power at T = 1,000, and the mean number of trials until the e-process decides (T if it does not),
-from 2,000 runs. Levels are those of the default audit: alpha .01 divided among 16 testable claims; for drift alpha/104,
-for weekly audits over a year. Then follows the sequential kernel test of arXiv:2509.07055 on its mechanisms that are
-not private, at its level of .05: the number of pairs of samples until it refutes epsilon, as a mean with its 95 %
-interval and a median, over the runs that refute it.
+The figures come from 2,000 runs: the power at T = 1,000, and the mean number of trials until the e-process decides (T
+if it does not). Levels are those of the default audit: alpha .01 divided among 16 testable claims; for drift alpha/104,
+for weekly audits over a year. The last table is about the sequential kernel test of arXiv:2509.07055, on the mechanisms
+in that paper that are not private, and at its level of .05. It has the number of pairs of samples until the test
+refutes epsilon: the mean with its 95 % interval, and the median, over the runs that refute it.
 """
 
 from __future__ import annotations
@@ -97,14 +97,14 @@ def refuted_after(mechanism: KnownMechanism, epsilon: float, rng: np.random.Gene
 
 
 def _kernel_payoffs(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return [runs, pairs]: the payoff at each pair of a function, in a Gaussian kernel's space, of previous pairs."""
+    """Return [runs, pairs]: each pair's payoff by a function in a Gaussian kernel's space, fitted to earlier pairs."""
 
     def kernel(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(np.exp(-((a - b) ** 2) / 2))
 
     payoffs, weight, bound = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
-    lengths = 2 - 2 * kernel(x, y)  # squared, of the gradients
-    total = np.maximum(np.cumsum(lengths, axis=1), 1e-9)  # equal samples have none
+    lengths = 2 - 2 * kernel(x, y)  # squared lengths of the gradients
+    total = np.maximum(np.cumsum(lengths, axis=1), 1e-9)  # the gradient at equal samples is 0
     for t in range(x.shape[1]):
         a, b, past = x[:, t, None], y[:, t, None], slice(0, t)
         gradients = kernel(x[:, past], a) - kernel(x[:, past], b) + kernel(y[:, past], b) - kernel(y[:, past], a)

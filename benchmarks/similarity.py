@@ -1,12 +1,13 @@
 """Similarity of rewrites to their texts: mean cosine of sentence embeddings, compared with 1-Diffractor's Table 2.
 
-Every word mechanism rewrites the first texts of each file once at each epsilon of the paper (IWSPA 2024), with the
-words that all sources of vectors have; mechanisms without lists read the vectors of the first source. As in the paper,
-rows of 1-Diffractor are means over its list settings: L0, one list of each source; L1, two; L2, one of the first. Means
-are over the texts of all files, with 99 % intervals. The last row is the limit of all mechanisms for large epsilons:
-only words outside the vocabulary are replaced. The paper's mechanisms leave these words and stop-words unchanged, which
-alone makes texts similar; rows `(published)` do the same. Their TEM has gamma 5, as in the reference code; other rows
-have the formula of TEM's paper, unless they say otherwise.
+Every word mechanism rewrites the first texts of each file once at each epsilon of the paper (IWSPA 2024). The
+vocabulary consists of the words that all sources of vectors have. Mechanisms without lists read the vectors of the
+first source. As in the paper, rows of 1-Diffractor are means over its list settings: L0, one list from each source; L1,
+two lists from each; L2, one list from the first source. Means are over the texts of all files, with 99 % intervals. The
+last row is the limit of all mechanisms for large epsilons: only words outside the vocabulary are replaced. The paper's
+mechanisms leave these words and stop-words unchanged, which alone makes texts similar; rows `(published)` do the same.
+In these rows TEM has gamma 5, as in the reference code. In other rows gamma follows the formula of TEM's paper, unless
+the row states another value.
 
 usage: python -m benchmarks.similarity --vectors SOURCE... --texts FILE... [--count N]
        vectors: files of word vectors, or transformers by id or folder; texts: Parquet with a column `text` or `text_a`
@@ -82,7 +83,7 @@ def first(file: str, count: int) -> list[str]:
 
 
 def rewritten(resources: Resources, texts: Sequence[str]) -> dict[str, list[list[Sequence[str]]]]:
-    """Return by mechanism and epsilon the rewrites in each list setting; also those without any noise."""
+    """Return the rewrites by mechanism, epsilon and list setting, including a mechanism without noise."""
     rewrites: dict[str, list[list[Sequence[str]]]] = {}
     for case, (module, settings) in CASES.items():
         used = [*resources.used] if module == "diffractor" else ["L0"]

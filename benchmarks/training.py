@@ -3,8 +3,9 @@
 A step consists of everything from hidden states to updated parameters: gradients of the examples, noise, AdamW. Cases
 take turns, so that other load on the machine affects all of them alike; times are processor time on one thread. Memory
 is the increase of the peak during the step: of numpy's allocations for our steps, of the whole process for torch's
-(Linux). Features are reviews per second through the embedded BERT and GPT-2 without their trainable layers, compared
-with the same network by transformers, in the order of the texts and in batches of 32, padded to the longest text.
+(Linux). Features are reviews per second through the embedded BERT and GPT-2 without their trainable layers. They are
+compared with the same network run by transformers, on the texts in their order, in batches of 32 that are padded to the
+longest text.
 
 usage: python -m benchmarks.training
 """
@@ -52,7 +53,7 @@ NOISES: dict[str, TrainingNoise] = {
 }
 LIMITS = ((GAUSSIAN, PLAIN, 1.6), (DIRECTIONAL, GAUSSIAN, 2.5))  # largest ratios, at bert-base's shape
 MIB = 1 << 20
-TEXTS, LENGTH, PADDED = 128, 66, 32  # for features: texts, most tokens, texts in a padded batch
+TEXTS, LENGTH, PADDED = 128, 66, 32  # for features: number of texts, most tokens per text, texts per padded batch
 
 Step = Callable[[], object]
 
@@ -239,7 +240,7 @@ def shadows(block: int = 8) -> None:
 
 
 def main() -> None:
-    """Print both tables, the ratios with their limits, and the times of drawing at once and one by one."""
+    """Print all tables, ratios with their limits, and times of random directions sampled at once and one by one."""
     others: dict[str, Step] = {"torch, plain": torch_step("plain")}
     try:
         others |= {f"opacus, {mode}": torch_step(mode) for mode in ("hooks", "ghost")}

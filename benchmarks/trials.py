@@ -1,13 +1,13 @@
 """TeDA's figure 5: the loss of DP-MLM that 10,000, 100,000 and a million trials prove (arXiv:2603.22968, section 4.3).
 
-A row has, for an epsilon and attack, the share of right guesses, and the loss at each number of trials, from the lower
-to the upper end of its interval, or `at least` if every guess was right. Smaller numbers of trials use the first of all
-trials, so that columns differ only by their number. `by law` is the loss for an attacker with the mechanism's law,
-averaged over the pairs of the first 10,000 trials; the attack by likelihood tends to it. The attack by embeddings
-encodes each distinct rewrite, nearly one for each trial, and so has at most 100,000 trials; the others have all. A
-language model, like the paper's judge, does not guess here.
-DP-MLM has its default settings and the embedded model. There are two candidates, as dissimilar as possible (lambda =
--10,000). Without a file, the texts are generated requests, there are a hundredth of the trials, and no page is written.
+Each row is for one epsilon and one attack. It has the share of right guesses, and for each number of trials the
+interval of the loss: its lower and upper end, or `at least` the lower end if every guess was right. Smaller numbers of
+trials use the first of all trials, so that columns differ only by their number. `by law` is the loss for an attacker
+with the mechanism's law, averaged over the pairs of the first 10,000 trials; with more trials the likelihood attack
+approaches it. The embedding attack must encode nearly one distinct rewrite per trial, so it has at most 100,000 trials;
+the other attacks have all. Unlike in the paper, no language model guesses. DP-MLM has its default settings and the
+embedded model. There are two candidates, as dissimilar as possible (lambda = -10,000). Without a file, the texts are
+generated requests, there are a hundredth of the trials, and no page is written.
 
 usage: python -m benchmarks.trials [--texts FILE] [--count N]
 """
@@ -46,12 +46,12 @@ from epsilometer.models.locate import ENCODER
 FOLDER = RESULTS / "teda_trials"
 EPSILONS = (50.0, 250.0)
 TRIALS = (10_000, 100_000, 1_000_000)
-ENCODED = 100_000  # rewrites, at most
+ENCODED = 100_000  # most rewrites that are encoded
 COUNT, LESS = 500, 100
 
 
 class Bench:
-    """Trials of some texts, and DP-MLM with its readings of them."""
+    """Trials of some texts, and DP-MLM with its cached readings of these texts."""
 
     def __init__(self, texts: Sequence[str], trials: Sequence[int]) -> None:
         self.texts, self.trials = list(texts), list(trials)
@@ -87,7 +87,7 @@ class Bench:
         return proved
 
     def by_law(self, epsilon: float) -> tuple[float, float]:
-        """Return the ends of the average loss by law."""
+        """Return the lower and the upper bound on the average loss by law."""
         pairs = of_trials(self.first(self.trials[0]), self.texts)
         losses = measure(self.mechanism, self.texts, [epsilon], pairs, Effort(all_pairs=False)).losses
         row = losses.row(by_predicate=pl.col("pairs") == "all", named=True)

@@ -1,8 +1,8 @@
-"""TEM on GloVe's word vectors beside MiniLM's, at budgets of equal exact loss: how much depends on the vectors.
+"""TEM on GloVe's word vectors, compared with TEM on MiniLM's at budgets of equal exact loss.
 
-Both run on the same messages and trials. Budgets are compared in pairs, in the order of the profile, whose averages are
-stated. Right guesses of each attack on the two are compared by an exact paired test, and p values are corrected for the
-number of rows (Holm 1979).
+Both run on the same messages and trials. Budgets are compared in pairs, in the order of the profile, and the average
+losses of each pair are stated. The numbers of each attack's right guesses on both are compared by an exact paired test,
+and p values are corrected for the number of rows (Holm 1979).
 
 usage: python -m benchmarks.vectors          after `make audit PROFILE=published`; writes results/vectors
 """
@@ -35,7 +35,7 @@ _RIGHT = (
 
 
 class Guesses(NamedTuple):
-    """Right guesses of an attack at a pair of budgets, and their comparison."""
+    """Numbers of right guesses of an attack at the two budgets of a pair, and their comparison."""
 
     budgets: tuple[float, float]
     attack: str

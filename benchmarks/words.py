@@ -1,9 +1,9 @@
 """Word mechanisms: tokens per second and per day after preparation, time of preparation, and peak memory.
 There are 34,573 words of 300 dimensions, random unless a file of vectors is given. Each mechanism runs in a separate
 process. It is prepared by one pass over the whole vocabulary; then it rewrites 1,000 texts of one random word, and a
-corpus: the texts of a file, or 200,000 random tokens, with 20 in a text. Speeds are medians of three, from text to
-text, by processor time of one thread, extrapolated to 24 hours as in 1-Diffractor (IWSPA 2024), Figure 6. With a file
-of texts, the table is also written to results/words_speed.
+corpus: the texts of a file, or 200,000 random tokens, with 20 in a text. Speeds are medians of three runs, by the
+processor time of one thread from text to rewritten text. They are extrapolated to 24 hours as in 1-Diffractor (IWSPA
+2024), Figure 6. With a file of texts, the table is also written to results/words_speed.
 
 usage: python -m benchmarks.words [--vectors FILE] [--texts FILE] [--words N]
 """
@@ -76,7 +76,7 @@ def peak() -> float:
 
 
 def sources(vectors: str | None, texts: str | None, size: int) -> Iterator[WordVectors]:
-    """Yield a set of vectors for each list, for the same words: the file's, or random ones for the texts' words."""
+    """Yield one set of vectors per list, all for the same words: the file's, or random vectors for the texts' words."""
     if vectors:
         whole = WordVectors.load(vectors).whole_words()
         for _ in range(LISTS):

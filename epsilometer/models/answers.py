@@ -59,8 +59,8 @@ class Store:
 
     A crash leaves an answer stored whole or not at all. Each row has a hash of its other columns. Opening the file
     checks all hashes: damaged rows are dropped, so their questions are sent again, and a note counts them. Rows in the
-    old format without hashes get theirs at the first opening, so earlier damage stays undetected. A file that is not
-    a damaged or intact database is refused.
+    old format have no hashes. They get hashes at the first opening, so earlier damage stays undetected. A file that is
+    neither an intact nor a damaged database is refused.
     """
 
     def __init__(self, path: Path) -> None:

@@ -53,7 +53,8 @@ class Assistant(ABC):
     def answers(self, questions: Sequence[Question], noise: Noise, turn: int) -> list[str]:
         """Return the answer to each of n questions.
 
-        Question i uses stream i of `noise`, from number `turn * longest` of that stream on.
+        turn: number of earlier calls with the same streams. Question i uses stream i of `noise`, from position `turn *
+        longest` of that stream on.
         """
 
     def ask(
@@ -61,7 +62,8 @@ class Assistant(ABC):
     ) -> list[T | None]:
         """Return the answers parsed by `read`. If `read` returns None, the question is asked once more.
 
-        turn: number of earlier calls with the same streams. Each call uses two turns of `answers`.
+        turn: number of earlier calls of `ask` with the same streams. A call uses two turns of `answers`, one per
+        attempt.
         """
         answers = [read(answer) for answer in self.answers(questions, noise, 2 * turn)]
         rows = np.array([i for i, answer in enumerate(answers) if answer is None], np.int64)
@@ -72,7 +74,7 @@ class Assistant(ABC):
 
 
 class RemoteAssistant(Assistant):
-    """A model behind an OpenAI-compatible endpoint, whose provider sees the texts. `chat` says how to configure it.
+    """A model behind an OpenAI-compatible endpoint, whose provider sees the texts. Configured as in `models.chat`.
 
     store: file in which answers are cached; workers: number of concurrent requests.
     """

@@ -6,7 +6,7 @@ logits unclipped.
 
 `measure` takes the mean of all logits on public texts as the lower bound, as in DP-MLM (Meisenbacher et al. 2024). The
 upper bound is the 90 % quantile, over positions, of the largest logit. DP-MLM's upper bound, the mean plus 4 standard
-deviations, is too low for the embedded encoder-decoder: it lies below the largest logit of nine positions in ten, so at
+deviations, is too low for the embedded encoder-decoder. It lies below the largest logit of nine positions in ten. So at
 epsilon 100 the likeliest token is sampled with probability .11 instead of .90. The range is stored with the texts and
 the hash of the weights that it was measured on. It does not apply to another model or revision.
 """
@@ -41,7 +41,7 @@ PUBLISHED_BOUNDS = {
 }
 
 RULE = "low: mean of all logits; high: 90 % quantile of the largest logit of a position"
-_HIGH = 0.9  # the quantile in RULE: clips the largest logit of one position in ten, however small logits are spread
+_HIGH = 0.9  # the quantile in RULE: the largest logit of only one position in ten is clipped
 QUANTILES = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
 
 

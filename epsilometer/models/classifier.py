@@ -34,8 +34,10 @@ Text = str | tuple[str, str]
 class Examples:
     """Labelled texts.
 
-    texts: n texts, or n pairs of texts; labels: their n labels. groups: [n], such as the author, or the original of a
-    rewrite. Examples of one group are not independent, so they all go to training or all to validation. None: unknown.
+    texts:  n texts, or n pairs of texts.
+    labels: their n labels.
+    groups: [n], the group of each example, such as its author, or the original of a rewrite; None: unknown. Examples of
+            one group are not independent, so they all go to training or all to validation.
     """
 
     texts: Sequence[Text]
@@ -55,12 +57,15 @@ class Examples:
 class FineTuning:
     """Training settings of a transformer; the other kinds use none of them.
 
-    model: a folder, a pin or a hub id; rate: peak learning rate; batch: texts per step; longest: most word pieces
-    per text, longer texts are truncated.
-
-    precision: "float32", "bfloat16" or "auto"; can change results. epochs: passes over the examples; after several, the
-    weights with the smallest loss on validation texts are restored. decay: weight decay; 0 makes AdamW equal to Adam
-    (Kingma and Ba). layers: number of last layers to train, with pooling and head; None: all weights.
+    model:     a folder, a pin or a hub id.
+    rate:      peak learning rate.
+    batch:     texts per step.
+    longest:   most word pieces per text; longer texts are truncated.
+    precision: "float32", "bfloat16" or "auto"; can change results.
+    epochs:    passes over the examples; after several, the weights with the smallest loss on validation texts are
+               restored.
+    decay:     weight decay; 0 makes AdamW equal to Adam (Kingma and Ba).
+    layers:    number of last layers to train, with pooling and head; None: all weights.
     """
 
     model: str

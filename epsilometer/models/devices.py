@@ -37,7 +37,7 @@ def resolved(device: str | None = None) -> str:
 
 
 def described() -> dict[str, str]:
-    """Return the description of the chosen device for a code record: its kind; of a GPU also model and capability."""
+    """Return the description of the chosen device for a code record: its kind, and a GPU's model and capability."""
     kind = resolved()
     if kind == "cpu":
         return {"kind": kind}

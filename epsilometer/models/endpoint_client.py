@@ -24,9 +24,11 @@ Usage = Callable[[httpx2.Response], tuple[int, int] | None]  # returns the numbe
 class EndpointClient(httpx2.Client):
     """A client with limits on the time and cost of requests.
 
-    seconds: most seconds for a whole request; connect: most seconds to connect.
-    spending: counts each attempt, and refuses attempts beyond its limits; usage: returns the token counts of an answer.
-    headers: lower-case names of the headers to send; None: all.
+    seconds:  most seconds for a whole request.
+    connect:  most seconds to connect.
+    spending: counts each attempt, and refuses attempts beyond its limits; None: no counting.
+    usage:    returns the token counts of an answer.
+    headers:  lower-case names of the headers to send; None: all.
     """
 
     def __init__(

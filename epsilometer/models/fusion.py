@@ -33,8 +33,9 @@ _CELLS = 1 << 25  # logits of given sequences in memory at a time
 class Fusion:
     """The rule that mixes two distributions.
 
-    order: order a of the divergence; steps: steps of the bisection; floor: log-probabilities are raised to this minimum
-    in the divergences; None: exact divergences.
+    order: a, the order of the divergence.
+    steps: number of steps of the bisection.
+    floor: smaller log-probabilities are raised to this value in the divergences; None: exact divergences.
     """
 
     order: float
@@ -79,9 +80,12 @@ def generate_fused(
 ) -> Ragged:
     """Sample continuations: n rows of at most `limit` vocabulary ids, including the end of the sequence if reached.
 
-    prompts: token ids; pairs: [n, 2], indices of the private and the public prompt of each row; bounds: [n]; draws:
-    [n, limit] numbers in the open unit interval, or the exact samplers of a publication. A row does not depend on other
-    rows.
+    prompts: token ids.
+    pairs:   [n, 2], indices of the private and the public prompt of each row.
+    bounds:  [n], bound on the divergence of each row's token distributions.
+    draws:   [n, limit] numbers in the open unit interval, or the exact samplers of a publication.
+
+    A row does not depend on other rows.
     """
     rows = _Rows(model, fusion, bounds, limit, draws=draws)
     lengths = np.array([len(prompt) for prompt in prompts])[pairs]

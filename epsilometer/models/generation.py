@@ -14,8 +14,8 @@ of a trial by inverse CDF from number t of the trial's stream. A publication use
 The model reads each distinct prompt once for all trials and epsilons, and each prefix shared by several continuations
 once. Batches contain continuations of one length and have a fixed number of rows. Ended continuations are dropped when
 the others fit into fewer batches. The number of rows follows from a memory budget in bytes (`memory`). If the device
-runs out of memory, the sampled tokens are not sampled again, and the rest is sampled with fewer rows. To sample them
-again would favour texts that need little memory.
+runs out of memory, the tokens sampled so far stay, and the rest are sampled with fewer rows. Sampling all of them again
+would favour texts that need little memory.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def forced(
 
     source: [n], index of each sequence's prompt; sequences: n lists of vocabulary ids, none longer than the model can
     generate. Yields indices [m] of sequences, and their logits [m, length, outputs], where `length` is at least the
-    length of the longest of them.
+    length of the longest of these sequences.
     """
     rest = np.arange(len(sequences))
     while True:
@@ -208,7 +208,7 @@ def log_likelihoods(
 
 
 def places(model: Generator, tokens: Tokens) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the index of each vocabulary id in `model.outputs`, and True for each id that is in it."""
+    """Return the index of each vocabulary id in `model.outputs`, and a flag per id: True if `model.outputs` has it."""
     ids = np.asarray(tokens, np.int64)
     at = np.minimum(np.searchsorted(model.outputs, ids), len(model.outputs) - 1)
     return at, model.outputs[at] == ids
@@ -237,7 +237,7 @@ def _by_length(prompts: Sequence[Tokens], source: NDArray[np.integer]) -> Iterat
 
 
 def _read(model: Generator, prompts: Sequence[Tokens], members: NDArray[np.int64], size: int) -> Iterator[_Reading]:
-    """Read prompts of one length in batches of a fixed size; yield their indices, next logits and cache."""
+    """Read prompts of one length in batches of a fixed size; yield each batch's indices, next logits and cache."""
     for start in range(0, len(members), size):
         numbers = members[start : start + size]
         yield numbers, model.read(filled(np.array([prompts[i] for i in numbers]), size))
@@ -330,7 +330,7 @@ def _go_on(state: _DrawnTokens, rows: NDArray[np.integer], prefixes: Prefixes) -
 
 
 def opened(model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer], shape: BatchShape) -> Prefixes:
-    """Read the prompts source [n], all of one length; return the state of n rows without sampled tokens."""
+    """Read the prompts with indices source [n], all of one length; return the state of n rows before sampling."""
     readings = list(_read(model, prompts, np.unique(source), shape.prompts))
     slots, logits, caches = _side_by_side(readings, len(prompts), shape.prompts)
     return Prefixes(model, logits, caches, slots[source], shape=shape)
@@ -339,8 +339,9 @@ def opened(model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integ
 class Prefixes:
     """The model's state for rows that have read a prompt and some tokens. Equal rows share a slot.
 
-    logits: [slots, outputs] of the next token; slots: [rows], each row's slot, numbered across all caches; shape: sizes
-    of the batches.
+    logits: [slots, outputs], logits of the next token.
+    slots:  [rows], the slot of each row, numbered across all caches.
+    shape:  sizes of the batches.
     """
 
     def __init__(

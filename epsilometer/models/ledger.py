@@ -60,7 +60,7 @@ class Ledger:
         return (np.inf if self.budget is None else float(self.budget)) - self.questions.astype(np.float64)
 
     def _asks(self, name: str, text: str, owner: int) -> bool:
-        """Return True if a question was asked before, or is within the budget; count it in the latter case."""
+        """Return True if a question was asked before or is within the budget. New questions are counted."""
         if (owner, text) in self._seen[name]:
             return True
         if self.budget is not None and self.questions[owner] >= self.budget:

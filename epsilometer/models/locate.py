@@ -73,7 +73,7 @@ def locate(name: str | Path) -> Path:
     Raises UserError for a missing or incomplete folder, a damaged file, and a failed download.
     """
     if (package := packages.read_pin(name)) is not None:
-        from epsilometer.models import packaged  # which loads by what is here
+        from epsilometer.models import packaged  # here, since it imports this module
 
         name = packaged.folder(package)
     elif pin := read_pin(name):

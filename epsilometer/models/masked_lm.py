@@ -132,7 +132,7 @@ class MaskedLM:
             yield self._pair(ids, int(first), int(last))
 
     def _pair(self, ids: list[int], first: int, last: int) -> PairInput:
-        """Return the input in which subwords first to last (exclusive) are masked; if equal, a mask is inserted."""
+        """Return the input with subwords first to last (exclusive) masked; if first = last, with an inserted mask."""
         before, between, after = self._frame.ids
         masked = [*ids[:first], self._frame.mask, *ids[last:]]
         mask = first

@@ -33,9 +33,11 @@ class Memory:
         self._halvings, self._last = 0, 1
 
     def rows(self, each: int, most: int, batch: int | None = None) -> int:
-        """Return the largest power of two of rows, from 1 to `most`, that fits the budget at `each` bytes per row.
+        """Return the number of rows: the largest power of two up to `most` that fits into the budget.
 
-        most: a power of two. batch: on the CPU, the minimum; None: `most`.
+        each:  bytes per row.
+        most:  largest result, a power of two.
+        batch: smallest result on the CPU, even if it exceeds the budget; None: `most`. On other devices it is 1.
         """
         least = (batch or most) if self._device == "cpu" else 1
         fitting = max(least, min(most, self._budget // each) >> self._halvings)
@@ -77,7 +79,7 @@ class Memory:
             items = items[len(done) :]
 
     def work_off(self, items: Sequence[int], run: Callable[[Sequence[int]], Iterator[Sequence[int]]]) -> None:
-        """Process all items by `run`, which yields finished items. If memory runs out, the others are run again."""
+        """Process all items by `run`, which yields finished items. If memory runs out, run it again for the others."""
         rest = list(items)
 
         def some() -> None:

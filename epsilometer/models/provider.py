@@ -50,7 +50,7 @@ class Provider(ABC):
 
 
 class RemoteProvider(Provider):
-    """A model behind an OpenAI-compatible endpoint, whose operator sees the texts. `chat` says how to configure it.
+    """A model behind an OpenAI-compatible endpoint, whose operator sees the texts. Configured as in `models.chat`.
 
     store: file in which answers are cached; spends: limits of requests and cost, and number of concurrent requests.
     """

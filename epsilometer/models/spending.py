@@ -75,8 +75,10 @@ class Amount:
 class Forecast:
     """A cost forecast for some questions.
 
-    questions: their number; stored: number with a cached answer; characters: total length of the other questions;
-    longest: most tokens per answer.
+    questions:  number of questions.
+    stored:     number of questions with a cached answer.
+    characters: total length of the other questions.
+    longest:    most tokens per answer.
     """
 
     questions: int
@@ -115,7 +117,8 @@ class Forecast:
 class Dry(UserError):
     """The result of a dry run: a forecast of its requests.
 
-    most: largest number of questions in all rounds, if the forecast is of the first round; None: it is of all rounds.
+    most: if the forecast covers only the first round, the largest number of questions in all rounds; None: it covers
+    all rounds.
     """
 
     def __init__(self, forecast: Forecast, prices: Prices, most: int | None = None) -> None:

@@ -1,9 +1,9 @@
 """Part-of-speech tags and one (subject, verb, object) triple per sentence, for English.
 
 The embedded tagger consists of two small heads on the frozen hidden states of all-MiniLM-L6-v2. A word's features are
-the means of its pieces' states in all seven layers, 2,688 numbers. The first layer of each head is linear in them, so
-it is applied to each layer's states at once, and the features are never stored. Any spaCy pipeline with a parser can
-replace the embedded tagger (`tagger`).
+the means of its pieces' states in all seven layers, 2,688 numbers. The first layer of each head is linear in the
+features, so it is a sum over the encoder's layers. Each term is added as soon as its encoder layer is computed, and the
+features are never stored. Any spaCy pipeline with a parser can replace the embedded tagger (`tagger`).
 
 Sentences end at a full stop, exclamation or question mark before white space, and at a line's end. The tagger finds a
 single word for each part of a triple; `phrase` adds the adjacent words that belong to it by their tags. These rules
@@ -53,7 +53,12 @@ class Triple(NamedTuple):
 
 
 class Tagged(NamedTuple):
-    """A sentence's words, their Universal Dependencies tags, and the indices of subject, verb and object, or None."""
+    """A tagged sentence.
+
+    words: the words.
+    upos:  their Universal Dependencies tags.
+    roles: the indices of subject, verb and object; None for a sentence without a triple.
+    """
 
     words: list[str]
     upos: list[str]
@@ -162,9 +167,10 @@ class Tagger:
     def _projections(
         self, split: Sequence[Sequence[str]], ends: NDArray[np.int64], maps: Sequence[str]
     ) -> list[NDArray[np.float64]]:
-        """Return each word's features under each linear map in `maps`: float64 [words, columns] per map.
+        """Return the output of each linear map in `maps` for each word's features: float64 [words, columns] per map.
 
-        maps: the first names of `self._first`; ends: cumulative number of words after each sentence.
+        maps: the first one or more names in `self._first`; ends: for each sentence, the number of words in it and in
+        all sentences before it.
         """
         columns = [len(self._weights[f"{name}.weight"]) for name in maps]
         encodings = self._tokenizer.encode_batch([list(words) for words in split], is_pretokenized=True)
@@ -293,7 +299,7 @@ def _parsed(document: Any) -> Tagged:
 
 
 def _projected(folder: Path, weight: NDArray[np.float64]) -> Any:
-    """Return a BERT that applies a linear map to the concatenated hidden states of all layers.
+    """Return a BERT that applies a linear map to each token's hidden states, concatenated over all layers.
 
     weight: [columns, layers * width].
     """

@@ -121,7 +121,7 @@ def survives_in_part(value: str, source: str, text: str) -> bool:
 
 
 def keys(value: str) -> frozenset[str]:
-    """Return search keys of an identifier. A text in which it survives contains one of them, except for dates."""
+    """Return search keys of an identifier. A text in which it survives, other than as a date, contains one of them."""
     key = _key(value)
     return key.joined | {key.digits, key.phone} - {""}
 
@@ -212,9 +212,12 @@ def _readings(text: str) -> list[_Reading]:
 class _Key:
     """An identifier, prepared for comparison.
 
-    joined: its letters and digits, in each decoding; digits: the digits of a number, else empty; phone: the national
-    telephone number, else empty; dates: possible dates; words: words that count as surviving parts; initials: pattern
-    of the initials, if it has any.
+    joined:   its letters and digits, in each decoding.
+    digits:   the digits of a number, else empty.
+    phone:    the national telephone number, else empty.
+    dates:    dates that it may denote.
+    words:    words that count as surviving parts.
+    initials: pattern of the initials, if it has any.
     """
 
     joined: frozenset[str]
@@ -275,7 +278,7 @@ def _telling(value: _Reading) -> frozenset[str]:
 
 
 def _initials(value: _Reading) -> re.Pattern[str] | None:
-    """Return a pattern of the initials of two to four words, with full stops in any case or as capitals; else None."""
+    """Return a pattern of two to four words' initials: capitals, or letters with full stops; None without initials."""
     parts = [part for part in value.text.split() if fold(part).strip(".") not in _UNTELLING]
     if not 2 <= len(parts) <= 4 or not all(part[0].isalpha() for part in parts) or "@" in value.text:
         return None

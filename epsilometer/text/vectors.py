@@ -39,7 +39,7 @@ _ROWS = 512  # rows of distances in memory at a time, if their last bits do not 
 _SCORES = 1 << 24  # float32 numbers in memory at a time: 64 MiB
 _COLUMNS = 4096  # columns of scores at a time, so that they stay in the processor's cache
 _HEAD = 64  # first dimensions, which are compared before the others
-_RARE = 1 / 256  # largest share of pairs near in these dimensions for which pairs are then compared one by one
+_RARE = 1 / 256  # if at most this share of pairs is near in these dimensions, these pairs are compared one by one
 _PAIRS = 1 << 13  # pairs of vectors in memory at a time
 _CELLS = 1 << 16  # distances at a time, so that the working arrays stay in the processor's cache
 _NEAR = 1e-3  # squared distances below this share of the squared norms are recomputed exactly; see `distances`
@@ -255,9 +255,11 @@ class WordVectors:
         return out
 
     def near(self, words: NDArray[np.integer], radius: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return indices into `words` [m] and words [m]: all pairs at most `radius` apart, and some slightly farther.
+        """Return the pairs of one of `words` and any word that are at most `radius` apart, as two arrays [m].
 
-        Pairs are compared in float32, which is much faster than `distances`. Use `between` to exclude farther pairs.
+        The first array has indices into `words`, and the second has the other word of each pair. Some of the pairs are
+        slightly farther apart, since they are compared in float32, which is much faster than `distances`. Use `between`
+        to exclude these.
         """
         targets, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         slack = rounding(np.sqrt(self.squares[words]), self.squares.max() ** 0.5, self.vectors.shape[1])
@@ -310,7 +312,7 @@ class WordVectors:
         return nearest, far, low, high
 
     def nearest(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the index of the word nearest to each point [n, d], exactly. Of equally near words, the first: [n]."""
+        """Return [n]: the index of the word nearest to each point [n, d], exactly; of equally near words, the first."""
         return self.neighbours(points, 1)[0][:, 0]
 
     def neighbours(self, points: NDArray[np.float64], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -100,9 +100,12 @@ class JudgeAttack:
     def tally(self, epsilon: float) -> dict[str, float]:
         """Return the counts of the guesses at this epsilon.
 
-        asked: distinct questions; asked_again: questions sent a second time; at_random: trials guessed at random; cut:
-        questions with truncated texts; prompt_tokens, completion_tokens: tokens read and written; cost: in the currency
-        of `prices`.
+        asked:                            number of distinct questions.
+        asked_again:                      number of questions sent a second time.
+        at_random:                        number of trials guessed at random.
+        cut:                              number of questions with truncated texts.
+        prompt_tokens, completion_tokens: tokens read and written.
+        cost:                             cost in the currency of `prices`.
         """
         counts = self._counts[epsilon]
         paid = counts["prompt_tokens"] * self.prices[0] + counts["completion_tokens"] * self.prices[1]

@@ -61,7 +61,7 @@ def _lengths(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]
     counts, bare = np.empty((len(texts), 5), np.int64), np.empty(len(texts), np.int64)
     for i, text in enumerate(texts):
         of, tokens = words(text), text.split()
-        inked = sum(map(len, tokens))  # characters other than white space
+        inked = sum(map(len, tokens))  # number of characters other than white space
         counts[i] = len(of), len(tokens), len(text), len(text) - inked, inked - len(_SIGNS.sub("", text))
         bare[i] = text == write(of)
     return counts, bare

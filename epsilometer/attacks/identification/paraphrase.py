@@ -2,8 +2,8 @@
 
 The score of a candidate x is ln p(rewrite, end of sequence | prompt to paraphrase x). The prompt is DP-Prompt's, in the
 model's chat template if it has one; for the embedded paraphraser it is the text with a marker. Unlike in `judge`, the
-model need not answer with a label, which small models cannot: of two unrelated texts, SmolLM2-135M-Instruct chooses the
-right one by its label in half of the trials, and by likelihood in nearly all.
+model need not answer with a label, which small models cannot do. Of two unrelated texts, SmolLM2-135M-Instruct chooses
+the right one by its label in half of the trials, and by likelihood in nearly all.
 
 If a rewrite does not fit into the model's window after the longest prompt, it is truncated, equally for all candidates.
 The score needs no prior of the rewrite, since candidates are compared for the same rewrite. The likelihood is that of a

@@ -1,10 +1,10 @@
 """The shadow attack: an adversary with query access rewrites the candidates, and compares the rewrites.
 
 Attacks that never call the mechanism miss hidden codes. A code is output that means nothing to a reader, but identifies
-its source when compared with other rewrites of that text, such as a substitution cipher, or bits in letter case or in
-zero-width characters. This adversary has the mechanism rewrite each candidate m times. These rewrites, the candidate's
-shadows, use random streams that no trial uses. The guess is the candidate whose shadows have most in common with the
-rewrite.
+its source when compared with other rewrites of that text. Examples are a substitution cipher, and bits in letter case
+or in zero-width characters. This adversary has the mechanism rewrite each candidate m times. These rewrites, the
+candidate's shadows, use random streams that no trial uses. The guess is the candidate whose shadows have most in common
+with the rewrite.
 
 A view of a text (`shared.views`) is a set of features. If n(c, f) of the m shadows of candidate c have feature f,
 
@@ -136,7 +136,9 @@ def _scores(
 ) -> Array:
     """Return the weighted scores [n, k].
 
-    weights: one per view; shadows: m lists with one shadow of every candidate; place: [n, k], indices of candidates.
+    weights: one weight per view.
+    shadows: m lists, each with one shadow of every candidate.
+    place:   [n, k], indices of the trials' candidates.
     """
     scores = np.zeros(place.shape)
     for view, weight in zip(VIEWS, weights, strict=True):

@@ -30,22 +30,22 @@ class y, one of c classes,
     P(t | y) = e^(epsilon [t = y]) / (e^epsilon + c - 1)   (Kairouz, Bonawitz and Ramage 2016),
 
 so P(t | x) <= e^epsilon P(t | x') for any two texts: the class t is epsilon-locally private. But the released text
-depends on more than t, and its outcome reveals if no edit reaches t. So nothing is claimed for the text. If t is the
-text's own class, the mechanism still changes the words that it would change for another class; otherwise an edit would
-reveal that the predicted class is false. `aim: hide` brings the probabilities of every auxiliary within `margin` of the
-class shares.
+depends on more than t, and the outcome reveals whether an edit reached t. So nothing is claimed for the text. If t is
+the text's own class, the mechanism still changes the words that it would change for another class; otherwise an edit
+would reveal that the predicted class is false. `aim: hide` brings the probabilities of every auxiliary within `margin`
+of the class shares.
 
 The paper does not state k and q. The defaults come from 100 generated validation reviews, with linear victims that
-classify 73 of them correctly, linear auxiliaries trained on other texts, and GloVe 50d. RS_all was .40 at k = 50 and
-q = 10, with 2.1 changed words per success; it was .21, .23, .22 and .30 at q = 1 and k = 5, 10, 20 and 50. More options
-and a wider beam find more edits. The number of sentences that the tagger reads, which dominates the running time,
-hardly grows (28 to 38 per text). As published, RS_all was 0 to .03 at q = 1, .04 to .07 at q = 5 and .04 to .10 at
-q = 10, with 1.7 to 2.5 changed words; it was highest for few options (k of 5 or 10). At q = 10 the tagger reads 29, 42,
-54 and 66 sentences per text. The standard error of a share is about .04.
+classify 73 of them correctly, linear auxiliaries trained on other texts, and GloVe 50d. RS_all was .40 at k = 50 and q
+= 10, with 2.1 changed words per success. At q = 1 it was .21, .23, .22 and .30 for k = 5, 10, 20 and 50. So more
+options and a wider beam find more edits. Most of the running time is the tagger's, and the number of sentences that it
+reads hardly grows (28 to 38 per text). As published, RS_all was 0 to .03 at q = 1, .04 to .07 at q = 5 and .04 to .10
+at q = 10, with 1.7 to 2.5 changed words. It was highest for few options (k of 5 or 10). At q = 10 the tagger reads 29,
+42, 54 and 66 sentences per text. The standard error of a share is about .04.
 
-Where the paper leaves a choice: a word is replaced at its places in the original text, not where another replacement
-inserted it; only the 64 words of W with the largest scores are used; the tagger is the embedded one. The paper's
-algorithm queries the victim once per text and task. Here that query is part of the evaluation.
+The paper leaves some choices open. Here a word is replaced where it occurs in the original text, and not where another
+replacement inserted it. Only the 64 words of W with the largest scores are used. The tagger is the embedded one. The
+paper's algorithm queries the victim once per text and task. Here that query is part of the evaluation.
 """
 
 from __future__ import annotations
@@ -298,7 +298,7 @@ class IDT(WithTruths):
                     yield self._release(case, judges, trial, shown[owner])
 
     def _shown(self, own: NDArray[np.int64], epsilon: float, noise: Noise) -> list[int | None]:
-        """Return the class that each text must show, of the first attribute; None if any class but its own suffices.
+        """Return the class of the first attribute that each text must show; None if any class but its own suffices.
 
         own: [n], the texts' own classes.
         """

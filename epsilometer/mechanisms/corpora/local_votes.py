@@ -1,8 +1,8 @@
 """The local version of `vote_histogram`: the same cells and post-processing, but every person adds noise to their vote.
 
 No curator is trusted: each of n people sends their cell, one of K = m L, through a protocol with a pure epsilon, and
-the counts are debiased. It measures how much utility a trusted curator adds. It is not for publication, since its noise
-is sampled in floating point. Of three protocols the one with the smallest variance of a count is used:
+the counts are debiased. This mechanism measures how much utility a trusted curator adds. It is not for publication,
+since its noise is sampled in floating point. Of three protocols the one with the smallest variance of a count is used:
 
     unary encoding, optimised:  one bit per cell, which is 1 with probability 1/2 for the person's cell and
                                 1 / (e^epsilon + 1) for others; variance n 4 e^epsilon / (e^epsilon - 1)^2 (Wang et al.

@@ -1,20 +1,20 @@
 """Private evolution: rounds of noisy votes for candidate texts, whose winners a public model varies.
 
-Round 1 has m public exemplars as candidates, as `vote_histogram` does. In each round every private text that counts
-votes for the cell (nearest candidate, its label), and integer noise is added in every cell of the table. A quarter of
-the candidates stays, those with the most noisy votes of each label. Each is varied three times: a masked language
-model replaces about half of its words, as in one of the ways of Xie et al. 2024 ("Differentially Private Synthetic Data
-via Foundation Model APIs 2: Text", arXiv:2403.01749). The last table is post-processed as in `vote_histogram`, over the
-public texts and the last candidates.
+The candidates of round 1 are m public exemplars, as in `vote_histogram`. In each round, every private text that counts
+votes for one cell of a table: its nearest candidate, and its own label. Integer noise is added to every cell. About a
+quarter of the candidates win: for each label, those with the most noisy votes. The winners remain candidates, and each
+is varied three times by a masked language model that replaces about half of its words. This is one of the ways of Xie
+et al. 2024 ("Differentially Private Synthetic Data via Foundation Model APIs 2: Text", arXiv:2403.01749). The last
+table is post-processed as in `vote_histogram`, over the public texts and the last candidates.
 
-Claim, pure epsilon, for granularity user or document, as for `vote_histogram`. R tables are released. In each a unit
-has at most c votes, so two neighbours' tables differ by at most D in L1 norm (2 c replaced, c added or removed). With
-noise of rate epsilon / (R D) each table has epsilon / R, whatever candidates the tables before it led to, and pure
-epsilons of rounds add up (adaptive composition, Dwork and Roth 2014, theorem B.1). The candidates of a round are a
-function of earlier noisy tables, public texts, the public model and the seed alone.
+Claim, pure epsilon, for granularity user or document, as for `vote_histogram`. R tables are released. In each table a
+unit has at most c votes, so the tables of two neighbours differ by at most D in L1 norm, where D is 2 c (replaced) or c
+(added or removed). The noise has rate epsilon / (R D), so each table costs epsilon / R, whichever candidates the
+earlier tables led to. The pure epsilons of the rounds add up (adaptive composition, Dwork and Roth 2014, theorem B.1).
+The candidates of a round depend only on earlier noisy tables, public texts, the public model and the seed.
 
-Assumptions: those of `vote_histogram`. R is fixed beforehand, and the model has not seen the private texts. A model
-that has seen them can print a private sentence without any vote.
+Assumptions: those of `vote_histogram`. R is fixed beforehand, and the model was not trained on the private texts. A
+model that was trained on them can write a private sentence for which nobody voted.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from epsilometer.mechanisms.tokens.dp_mlm import DPMLM
 from epsilometer.models.embedded import masked_lm
 from epsilometer.text.words import words, write
 
-_VARIATIONS = 3  # of each winner; one of 1 + _VARIATIONS candidates wins
-_SHARPNESS = 150.0  # epsilon of a word of DP-MLM, which sets the temperature of the draws; texts are public here
-_REPLACED = 0.5  # share of words
+_VARIATIONS = 3  # variations of each winner, so one in 1 + _VARIATIONS candidates wins
+_SHARPNESS = 150.0  # DP-MLM's epsilon per word, which sets the sampling temperature; all rewritten texts are public
+_REPLACED = 0.5  # share of words that are replaced
 
 
 @component
 class PrivateEvolution(VoteHistogram):
     """Public texts and variations of them, labelled and weighted by noisy votes.
 
-    rounds: R, of votes. writer: a public masked language model by id or folder, by default the embedded one.
-    resource, m, after, encoder, seed, labels, unit, most, neighbours: as of `vote_histogram`; delta must be 0.
+    rounds: R, the number of rounds of votes. writer: a public masked language model by id or folder; None: the embedded
+    one. resource, m, after, encoder, seed, labels, unit, most, neighbours: as in `vote_histogram`; delta must be 0.
     """
 
     rounds: PositiveInt = 2
@@ -62,7 +62,7 @@ class PrivateEvolution(VoteHistogram):
 
     @property
     def public_sources(self) -> Sequence[str]:
-        """The public data that a release reads, in a few words each."""
+        """Descriptions of the public data that a release uses."""
         model = "the embedded masked language model" if self.writer is None else f"the model {Path(self.writer).name}"
         return [*super().public_sources, model]
 
@@ -71,11 +71,11 @@ class PrivateEvolution(VoteHistogram):
         return DPMLM(resource=masked_lm() if self.writer is None else self.writer)
 
     def cell_noise(self, epsilon: float) -> CellNoise:
-        """Return the noise of each cell of each round: a unit votes in all rounds."""
+        """Return the noise of each cell of each round, calibrated to a unit's votes in all rounds."""
         return CellNoise(epsilon, self.most * self.rounds, self.neighbours == "replaced")
 
     def number(self, units: int, epsilon: float) -> int:
-        """Return m, by the rule of `vote_histogram` for the budget of a round."""
+        """Return m by the rule of `vote_histogram`, at the budget of one round."""
         return super().number(units, epsilon / self.rounds)
 
     def release(self, corpus: PrivateCorpus, epsilon: float, noise: Noise) -> Release:
@@ -97,14 +97,14 @@ class PrivateEvolution(VoteHistogram):
     def counts(
         self, votes: tuple[NDArray[np.float64], NDArray[np.int64]], candidates: Sequence[str]
     ) -> NDArray[np.int64]:
-        """Return the private counts [candidates, L] of votes, which are unit vectors [n, d] and label numbers [n]."""
+        """Return the private table of votes, [candidates, L]. votes: the texts' unit vectors [n, d] and labels [n]."""
         vectors, labels = votes
         table = np.zeros((len(candidates), max(1, len(self.labels))), np.int64)
         np.add.at(table, (nearest(vectors, self.vectors_of(candidates)), labels), 1)
         return table
 
     def evolved(self, candidates: Sequence[str], table: NDArray[np.int64], turn: int) -> list[str]:
-        """Return the next candidates: the winners of each label by a noisy table [candidates, L], then variations."""
+        """Return the next candidates: each label's winners by a noisy table [candidates, L], then their variations."""
         winners = max(1, len(candidates) // (1 + _VARIATIONS) // table.shape[1])
         order = np.argsort(-table, axis=0, kind="stable")[:winners]
         best = [candidates[place] for place in dict.fromkeys(order.ravel().tolist())]
@@ -112,7 +112,7 @@ class PrivateEvolution(VoteHistogram):
         return list(dict.fromkeys([*best, *self.variations(best * _VARIATIONS, noise)]))
 
     def variations(self, texts: Sequence[str], noise: Noise) -> list[str]:
-        """Return each text with about half of its words replaced, text i with stream i."""
+        """Return each text with about half of its words replaced. Text i uses stream i."""
         rewritten = self._writer.rewrite(texts, _SHARPNESS, noise)
         coins = Noise.named(len(texts), "private evolution, words", *(noise.key or ()))
         varied = []
@@ -124,7 +124,7 @@ class PrivateEvolution(VoteHistogram):
         return varied
 
     def made_of(self, candidates: Sequence[str], table: NDArray[np.int64], variance: float) -> Release:
-        """Return what the last noisy table says of the public texts and the last candidates."""
+        """Return the release computed from the last noisy table, over the public texts and the last candidates."""
         written = [text for text in candidates if text not in self.places]
         texts = [*self.public.texts, *written]
         place = {text: number for number, text in enumerate(texts)}

@@ -1,9 +1,9 @@
 """Noisy votes for public exemplars: replaces a corpus by public texts, labelled and weighted by votes of private texts.
 
-Public exemplars e_1..e_m are chosen from public texts only. A private text votes for the cell (nearest exemplar, its
-label). At most c texts of a person count, selected by a keyed hash. H is the table of votes. H + Z is released, with
-independent integer noise Z in every cell (`shared/noisy_table.py`). Everything else is computed from H + Z and public
-texts (`shared/post_processing.py`), so it costs no budget.
+Public exemplars e_1..e_m are chosen from public texts only. A private text votes for one cell of a table: the exemplar
+nearest to the text, and the text's own label. At most c texts of a person count, selected by a keyed hash. H is the
+table of votes. H + Z is released, with independent integer noise Z in every cell (`shared/noisy_table.py`). Everything
+else is computed from H + Z and public texts (`shared/post_processing.py`), so it costs no budget.
 
 Claim, pure epsilon (Laplace noise) or (epsilon, delta) (Gaussian noise), for granularity user or document:
 
@@ -41,7 +41,8 @@ from epsilometer.mechanisms.corpora.shared.post_processing import PostProcessing
 from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts, by_encoder, on_grid
 from epsilometer.models.locate import ENCODER
 
-# Rule for m: (largest number of people times epsilon, m); _LARGE beyond; _USUAL if the number of people is private.
+# Rule for m. Of a pair (limit, m), m is used if the number of people times epsilon is at most the limit.
+# Above all limits _LARGE is used; if the number of people is private, _USUAL is used.
 _NUMBERS = ((400.0, 16), (1500.0, 64))
 _LARGE, _USUAL = 252, 64
 _EACH = 4  # fewest public texts per exemplar, by the rule
@@ -53,8 +54,9 @@ class VoteHistogram(NoisyVotes):
     """Noisy votes for public exemplars.
 
     resource: public texts: a file with a column `text`, or a list.
-    m:        number of exemplars. None: 64; with neighbours: replaced, 16 if the number of people times epsilon is at
-              most 400, and 252 if it is above 1,500; but at least two per label.
+    m:        number of exemplars. None: 64 if the number of people is private (neighbours: added or removed). If it is
+              public (replaced): 16 if the number of people times epsilon is at most 400, 64 up to 1,500, and 252 above.
+              The number is then raised to two per label, and lowered to one per four public texts.
     after:    post-processing: spread, ridge or plain (`shared/post_processing.py`); without labels always plain.
     encoder, seed: a public sentence encoder; seed of the clustering.
     labels, unit, most, neighbours, delta: as in `shared/base.py`.
@@ -141,7 +143,7 @@ class VoteHistogram(NoisyVotes):
         return self.processed(votes, self.public.texts)
 
     def processed(self, votes: VotesForTexts, texts: Sequence[str]) -> Release:
-        """Return the release that post-processing makes of votes and of the texts behind their vectors."""
+        """Return the release that post-processing computes from votes. texts: one for each row of `votes.vectors`."""
         rows, labels, weights = getattr(post_processing, self.after if self.labels else "plain")(votes)
         named = [self.labels[label] for label in labels.tolist()] if self.labels else None
         return Release([texts[row] for row in rows.tolist()], weights, named)

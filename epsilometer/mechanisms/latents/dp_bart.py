@@ -57,8 +57,10 @@ LOWEST = 10.0  # smallest epsilon in the paper
 class DPBART(LatentMechanism):
     """DP-BART.
 
-    resource: an encoder-decoder by id or folder; length: L, in tokens; clip: c. The default is the published c for
-    facebook/bart-base; states of other models have other magnitudes, and need another c.
+    resource: an encoder-decoder by id or folder.
+    length:   L, in tokens.
+    clip:     c; the default is the published value for facebook/bart-base. States of other models have other
+              magnitudes, and need another c.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)

@@ -28,7 +28,8 @@ the language model's prompt:
 - a text without triples is returned unchanged;
 - a language model writes at most as many tokens as the private text has.
 
-Different clusters share no triple, so no epsilon holds. The published form states the paper's claim, and must fail.
+Triples with different nearest clusters have no output in common, so no epsilon holds. The published form states the
+paper's claim, and must fail.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class DPST(OneOfGrid):
     triples:    m, the public number of triples that are read and released; they share the budget equally.
     clusters:   number of clusters of the clustering to use; None: the coarsest clustering of the corpus.
     writer:     "template" (joins "s r o." of all triples), or a language model by id or folder (`shared/writer.py`).
-    prompt, longest: the language model's prompt, and its most tokens.
+    prompt, longest: the language model's prompt, and the most tokens that it writes.
     as_published: True for the published form, whose claim must fail.
     """
 
@@ -372,8 +373,8 @@ class _Clusters:
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
         """Yield, cluster by cluster, the pairs of a row and a cluster.
 
-        rows, numbers: [n], row and cluster of each pair. Yields the indices [q] of pairs with one cluster, the
-        cluster's triples [k], and their utilities [q, k].
+        rows, numbers: [n], the row of `vectors` and the cluster of each pair. Yields for each cluster the indices [q]
+        of its pairs, its triples [k], and the utilities [q, k] of these triples.
         """
         order = np.argsort(numbers, kind="stable")
         borders = np.searchsorted(numbers[order], np.arange(self.count + 1))

@@ -241,7 +241,10 @@ class Exemplars(OneOfGrid):
         return Unread(far=int((nearest < _FAR).sum()), compared=len(texts))
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws. A text has one unit. A row is an exemplar if only the nearest one matters, else a text."""
+        """Return the laws. A text has one unit.
+
+        There is one row per exemplar if the law depends only on the nearest exemplar, else one row per text.
+        """
         nearness = self.chosen.encode(texts) @ self.chosen.vectors.T
         rows, law = np.arange(len(texts)), self._law
         if law.by_nearest:

@@ -30,18 +30,18 @@ with epsilon_1 = split * epsilon. It holds for z and y together, so also if prov
 view alone has a loss of at most epsilon_1. For texts that differ in d words, u differs by at most min(1, d Delta), so
 the loss is at most d epsilon_1 + min(d, 1 / Delta) epsilon_2 (`distance`).
 
-Assumptions: the claim is per word and holds between any two words; neighbours have the same number of words, since the
-law depends on T, which is not protected; vocabulary, vectors, encoder, provider, k, tau, beta and split are public and
-chosen without looking at the texts; an out-of-vocabulary word is replaced by one fixed word before the noise. Texts of
+Assumptions: the claim is per word and holds between any two words. Neighbours have the same number of words, since the
+law depends on T, which is not protected. Vocabulary, vectors, encoder, provider, k, tau, beta and split are public and
+chosen without looking at the texts. An out-of-vocabulary word is replaced by one fixed word before the noise. Texts of
 a data set that is not public may be rewritten through an endpoint, since the sent text has epsilon_1 per word.
 
-The paper compares two more variants (section 5.1), which are other mechanisms here, on the encoder's word vectors. `em`
-releases z at the whole epsilon without a provider, as `exponential` does. `wp` is `mvc`; its claim, epsilon times a
-distance, is not comparable with that of other variants.
+The paper compares two more variants (section 5.1). Here they are separate mechanisms, on the encoder's word vectors.
+`em` releases z at the whole epsilon without a provider, as `exponential` does. `wp` is `mvc`; its claim, epsilon times
+a distance, is not comparable with that of other variants.
 
-Departures. The formulas of u and Delta were reconstructed from the lemma's proof, every line of which agrees with them.
-The paper's text calls <Phi(x), Phi(y)> "their cosine similarity", of "normalised average embeddings". If averages were
-scaled to length 1, the lemma would be false, since one word can reverse the direction of a short average.
+Departures. The formulas of u and Delta were reconstructed from the proof of lemma 1; every line of the proof agrees
+with them. The paper's text calls <Phi(x), Phi(y)> "their cosine similarity", of "normalised average embeddings". If
+averages were scaled to length 1, the lemma would be false, since one word can reverse the direction of a short average.
 `as_published: true` scales the averages without changing Delta, and its claim must fail. With plain averages, beta
 cancels if nothing is clipped and Delta < 1, since u / Delta = T (<Phi(x), Phi(y)> + beta) / 2. So the effect of beta
 that the paper reports cannot come from this formula (docs/concepts/pitfalls-models.md).
@@ -76,9 +76,9 @@ from epsilometer.models.provider import Provider, RemoteProvider, local
 from epsilometer.models.spending import Spends
 from epsilometer.text.words import words
 
-SANITISED = -1  # stands for the number of the chosen candidate if the pool is empty
+SANITISED = -1  # used as the number of the chosen candidate if the pool is empty
 _OTHERS = {"em": "exponential", "wp": "mvc"}  # variants in the paper that are separate mechanisms here
-_CHOICE = 1 << 32  # position, in a trial's stream, of the uniform for phase 2, beyond those for words
+_CHOICE = 1 << 32  # position of phase 2's uniform in a trial's stream, after all uniforms for words
 
 
 @component

@@ -21,8 +21,8 @@ The corrected form (default) is the exponential mechanism on u without buckets. 
 P(y | x) ~ exp(epsilon u / (2 Delta)) is at most epsilon between any two words in any two contexts.
 
 Assumptions: the claim is per word. Every word's law depends on the whole private text, so for texts of n words the
-claim is n epsilon, and there is no claim between texts of different lengths (as in `dp_mlm`). Vocabulary, vectors and
-clip are public.
+claim is n epsilon, as in `dp_mlm`. There is no claim between texts of different lengths. Vocabulary, vectors and clip
+are public.
 
 Departures: no code of the authors is known. The paper does not define the root of negative logits; here logits are
 clipped to the model's public range, and the lower bound is subtracted. The logits are those of DP-MLM, for the text and

@@ -15,20 +15,20 @@ the distribution for the redaction itself. Renyi bounds of one order compose and
 tokens satisfy (T bound + ln(1 / delta) / (a - 1), delta) between the two. By default bound = epsilon per token.
 
 There is no claim between **two secrets** with the same redaction, since the divergence of a single order has no
-triangle inequality. Example with two tokens, a = 2 and beta = .1: if p_public of the rarer token is s, its probability
-may be .47 sqrt(s) after one secret and 4.5 s^2 after another, so D_2 between them is about ln(.049 / s), which is
-unbounded.
+triangle inequality. Example with two tokens, a = 2 and beta = .1: let s be p_public of the rarer token. Its probability
+may be .47 sqrt(s) after one secret and 4.5 s^2 after another. So D_2 between the two secrets is about ln(.049 / s),
+which is unbounded.
 
-`as_published: true` sets bound = a beta and epsilon = 4 beta, and claims T 4 beta + ln(1 / delta) / (a - 1) between any
-two texts with the same redaction: dp-fusion-lib 0.1.0 says that its output is "statistically similar regardless of the
-specific private information present". One step at s = 1e-5 and beta = .1 refutes this claim: it claims 11.91 at delta
-1e-5, but the exact delta at 11.91 is 1.4e-3 (a test computes it). The paper's definition of neighbours was not at
-hand. Its abstract (v1) says that the output "remains within a fixed statistical distance of the baseline distribution
-produced when no privacy group is revealed". Between a secret that is present and its redaction, the claim holds if
-a <= 4.
+`as_published: true` sets bound = a beta and epsilon = 4 beta. It claims T 4 beta + ln(1 / delta) / (a - 1) between any
+two texts with the same redaction, since dp-fusion-lib 0.1.0 states that its output is "statistically similar regardless
+of the specific private information present". One step at s = 1e-5 and beta = .1 refutes this claim: the claim for it is
+epsilon 11.91 at delta 1e-5, but the exact delta at 11.91 is 1.4e-3 (a test computes it). The paper's definition of
+neighbours was not at hand. Its abstract (v1) says that the output "remains within a fixed statistical distance of the
+baseline distribution produced when no privacy group is revealed". Between a secret that is present and its redaction,
+the claim holds if a <= 4.
 
-`released_code: true` (with as_published) uses that package's 20 bisections, and raises probabilities to 1e-10 in the
-divergences only. The bound then does not hold against the redaction either.
+`released_code: true` (with as_published) uses that package's 20 bisections, and raises smaller probabilities to 1e-10,
+but only in the divergences. The bound then does not hold against the redaction either.
 
 Secrets are the words in the file `secrets`, or without a file all words with a capital letter or a digit. Each is
 replaced by one `_`. A secret that is not marked is part of the public text, and texts that differ in it are not covered
@@ -71,9 +71,14 @@ _FLOOR, _STEPS = math.log(1e-10), 20  # minimum log-probability and number of bi
 class DPFusion(OneOfGrid):
     """DP-Fusion.
 
-    resource: a decoder-only model; template: its prompt, with {text}; secrets: a file of words, one per line.
-    order: a; delta: delta of the claim; max_new_tokens: public maximum of tokens in a rewrite. as_published: True for
-    the published bound and claim; released_code: True for the package's clamped divergences, with as_published.
+    resource:       a decoder-only model.
+    template:       its prompt, with {text}.
+    secrets:        a file of secret words, one per line; None: all words with a capital letter or a digit.
+    order:          a, the order of the Renyi divergence.
+    delta:          delta of the claim.
+    max_new_tokens: public maximum of tokens in a rewrite.
+    as_published:   True for the published bound and claim.
+    released_code:  True for the package's clamped divergences; needs as_published.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(paraphraser)
@@ -129,7 +134,7 @@ class DPFusion(OneOfGrid):
         )
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return 1 for a text and its redaction, and as published for texts with one redaction; infinite otherwise."""
+        """Return 1 for a text and its redaction, as published also for texts with equal redactions; else infinity."""
         bare = [self.redacted(text) for text in texts]
         apart = np.full(len(pairs), np.inf)
         for place, (first, second) in enumerate(pairs):

@@ -13,10 +13,10 @@ word, P(y | x, i) <= e^epsilon P(y | x', j) for any two texts. But every word's 
 so changing one word can change all laws. So for whole texts of n words the claim is n * epsilon. There is no claim
 between texts of different lengths, since the output has as many words as the input.
 
-Departures from the reference code (sjmeis/DPMLM 3ce9390): stop-words, numbers and case are not passed through; the
-window of subwords is centred on the word (the reference code indexes subwords by word number, and leaves words of long
-texts unmasked); clip bounds are stored with the model that they were measured on; sampling is over the model's whole
-vocabulary of printable pieces, a public set.
+Departures from the reference code (sjmeis/DPMLM 3ce9390): stop-words, numbers and case are not passed through. The
+window of subwords is centred on the word; the reference code indexes subwords by word number, so it leaves words of
+long texts unmasked. Clip bounds are stored with the model that they were measured on. Words are sampled from the
+model's whole vocabulary of printable pieces, a public set.
 
 A model with token types, such as BERT, gets the half of the pair that each token belongs to, as in training. In the
 reference code only the batched path passes token types; the word-by-word path omits them, so its logits differ for such
@@ -28,9 +28,9 @@ parts of the private text, so nothing is claimed with either option. An unchange
 law. The layout is not part of the law, but the likelihood attack sees it in the text.
 
 `as_published: true` sets both options, as the reference code does by default and as TeDA ran it. It makes the published
-claim of epsilon per word, so that it can be refuted. A stop-word is released for itself with probability 1. If it is
-not a piece of the model, it is released for any other word with probability 0. So no finite epsilon holds. The window
-and the vocabulary are those described above.
+claim of epsilon per word, so that it can be refuted. A stop-word is released unchanged with probability 1. If it is not
+a piece of the model, no other word is ever replaced by it. So no finite epsilon holds. The window and the vocabulary
+are those described above.
 """
 
 from __future__ import annotations
@@ -55,11 +55,13 @@ from epsilometer.text.words import STOP_WORDS, lay_out, words, write
 
 @component
 class DPMLM(MaskMechanism, OneOfGrid):
-    """DP-MLM. resource, clip, precision: settings of the masked language model (`MaskMechanism`).
+    """The DP-MLM mechanism.
 
-    token_types: `given` to pass token types to a model that has them. stop_words: `kept` to leave English stop-words
-    unchanged; layout: `kept` to leave punctuation, capitals and spacing unchanged. Either drops the claim.
-    as_published: True to keep both and still make the claim.
+    resource, clip, precision: as in `MaskMechanism`.
+    token_types:               `given` to pass token types to a model that has them.
+    stop_words:                `kept` to leave English stop-words unchanged, without a claim.
+    layout:                    `kept` to leave punctuation, capitals and spacing unchanged, without a claim.
+    as_published:              True to set both to `kept` and still make the claim.
     """
 
     stop_words: Literal["privatised", "kept"] = "privatised"

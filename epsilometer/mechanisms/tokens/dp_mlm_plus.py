@@ -28,7 +28,8 @@ Likelihood: let f(i, j) be the probability that the first i words yield the firs
               + (1 - d) q R_i(y_(j-1)) I_i(y_j) f(i - 1, j - 2)     and     P(y | x) = f(n, L).
 
 Departures from the reference code (sjmeis/DPMLM 3ce9390, where this variant does not work): the context of every sample
-is the unchanged private text, so that samples are independent given the coins; no part of the text passes unchanged.
+is the unchanged private text, so samples are independent given the coins. No part of the text is passed through
+unchanged.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ texts (`shared/generative.py`).
 Assumptions: the claim is per generated token; any two texts are neighbours; clip range and maximum are public.
 
 Departures from the reference code (sjmeis/DPMLM 3ce9390): the number of new tokens has a public maximum, whereas the
-reference code stops at the prompt's length; a text that is too long is truncated, but not the instruction after it;
-clip bounds are stored with the model that they were measured on; special and unused vocabulary entries are never
+reference code stops at the prompt's length. A text that is too long is truncated, but the instruction after it is not.
+Clip bounds are stored with the model that they were measured on. Special and unused vocabulary entries are never
 sampled. `as_published: true` restores the reference code's limit. A model with a chat template gets the same words as a
 user message.
 """

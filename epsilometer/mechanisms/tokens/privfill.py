@@ -2,31 +2,32 @@
 
 In plain words it has a language model guess each sentence anew from the other sentences, choosing each word at random.
 
-For each sentence of the text the model reads the text with "[blank]" in its place, and writes at most `max_new_tokens`
+For each sentence, the model reads the text with "[blank]" in place of that sentence. It writes at most `max_new_tokens`
 tokens from clipped logits l at temperature T = 2 Delta / epsilon,
 
-    P(y_t | x, y_<t) = softmax(clip(l) / T),    Delta = high - low;
+    P(y_t | x, y_<t) = softmax(clip(l) / T),    Delta = high - low.
 
-what it writes is joined by blanks ("On the Impact of Noise in Differentially Private Text Rewriting", Meisenbacher,
-Chevli and Matthes). Each token is a draw of the exponential mechanism and costs epsilon between any two texts
-(`shared/generative.py`). Every sentence stands in the prompts of all others, and each draw reads the private text: the
-costs of all sentences add up, to the number of sentences times max_new_tokens times epsilon.
+The written parts are joined by spaces ("On the Impact of Noise in Differentially Private Text Rewriting", Meisenbacher,
+Chevli and Matthes). Each token is a sample of the exponential mechanism, and costs epsilon between any two texts
+(`shared/generative.py`). Every prompt contains the private text except for one sentence, so the costs of all sentences
+add up to the number of sentences times max_new_tokens times epsilon.
 
-`as_published: true` is the released code (privfill 0.1.0, sjmeis/PrivFill d7c80a7, `PrivFillDP`), which fills as many
-blanks as the text has sentences. With DP-BART it divides epsilon by that number; here each token of each sentence has
-the whole of it. The number is of the private text, and nothing is paid for it: more than max_new_tokens tokens rule
-every text of one sentence out. The claim shown with it is generous, epsilon a token for as many as the text with more
-sentences may get; no finite epsilon holds (a test and a script).
+`as_published: true` follows the released code (privfill 0.1.0, sjmeis/PrivFill d7c80a7, `PrivFillDP`), which fills as
+many blanks as the text has sentences. With DP-BART that code divides epsilon by this number; here each token of each
+sentence gets the whole epsilon. The number of sentences is private, and its cost is not included: an output of more
+than max_new_tokens tokens excludes every text of one sentence. So no finite epsilon holds, as a test and a script show.
+The stated claim is generous: epsilon per token, for as many tokens as the text with more sentences may get.
 
-The corrected form (default) fills a public number of blanks (`sentences`): those of the first sentences of the text,
-and where it has fewer, a blank after its end. So the claim is sentences * max_new_tokens * epsilon between any two
-texts; sentences beyond that number are read and never blanked.
+The corrected form (default) fills a public number of blanks (`sentences`), one for each of the text's first sentences.
+If the text has fewer sentences, the other blanks are put after its end. So the claim is sentences * max_new_tokens *
+epsilon between any two texts. Later sentences are read, but never blanked.
 
-Assumptions: epsilon belongs to a generated token; any two texts are neighbours; clip range and maxima are public.
+Assumptions: the claim is per generated token; any two texts are neighbours; clip range and maxima are public.
 
-Departures: the code clips to [-95, 8], whichever model it is given (Delta = 103), and here the clip comes with the
-model; its models are trained to fill blanks, and the default here is not; it replaces a sentence wherever its letters
-stand in the text, as here `as_published: true` does; sentences are those of `text/sentences.py`, not NLTK's.
+Departures: the code clips to [-95, 8] (Delta = 103) for every model; here the clip range belongs to the model. The
+code's models are trained to fill blanks; the default model here is not. The code replaces a sentence wherever the same
+characters occur in the text; here only `as_published: true` does so. Sentences are those of `text/sentences.py`, not
+NLTK's.
 """
 
 from __future__ import annotations
@@ -55,11 +56,13 @@ BLANK = "[blank]"
 
 @component
 class PrivFill(OneOfGrid):
-    """An encoder-decoder that fills one blank a sentence, its tokens drawn by the exponential mechanism.
+    """An encoder-decoder that fills one blank per sentence, with tokens sampled by the exponential mechanism.
 
-    resource: an encoder-decoder; sentences: the public number of blanks; max_new_tokens: the public maximum of tokens
-    for each; clip: [low, high] of the logits, by default the model's measured bounds. as_published: a blank for each
-    sentence of the text.
+    resource:       an encoder-decoder.
+    sentences:      public number of blanks.
+    max_new_tokens: public maximum of tokens per blank.
+    clip:           [low, high] of the logits; None: the model's measured bounds.
+    as_published:   True to fill one blank for each sentence of the text.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)
@@ -82,12 +85,12 @@ class PrivFill(OneOfGrid):
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.ANY)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the most tokens of two different texts' rewrites; 0 for equal texts."""
+        """Return the most tokens that a rewrite of either text of a pair may have; 0 for equal texts."""
         most = self.max_new_tokens * np.array([len(self.blanked(text)) for text in texts])[pairs].max(axis=1)
         return np.where([texts[i] == texts[j] for i, j in pairs], 0.0, most)
 
     def blanked(self, text: str) -> list[str]:
-        """Return the text once for each blank."""
+        """Return one prompt text per blank: the text with this blank in it."""
         parts = sentences(text)
         if self.as_published:
             return [text.replace(sentence, BLANK) for sentence, _ in parts] or [BLANK]
@@ -101,24 +104,24 @@ class PrivFill(OneOfGrid):
         return filled
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """Return the counts of texts that do not fit into the prompt."""
+        """Return the number of texts with a prompt that does not fit into the model's window."""
         room, filler = self._filler.model.room(self.max_new_tokens), self._filler
         cut = [any(len(ids) > room for ids in filler.framed(self.blanked(text))) for text in texts]
         return Unread(cut=sum(cut), texts=len(texts))
 
     def tokens(self, text: str) -> list[str]:
-        """Return the model's tokens of a text."""
+        """Return the tokens with which the model would write a text, then `(end)`."""
         return self._filler.tokens(text)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Fill all blanks of each text; units are the drawn tokens of all, one blank after the other."""
+        """Return the rewrites at each epsilon. Units are the sampled tokens of all blanks, one blank after another."""
         from epsilometer.models.generation import generate
 
         check_epsilons(epsilons)
         each = [self.blanked(text) for text in texts]
         counts, filler = np.array([len(blanks) for blanks in each]), self._filler
         prompts = filler.prompts([blank for blanks in each for blank in blanks])
-        own = np.arange(counts.max(initial=1)) < counts[:, None]  # a text's blanks among the most blanks of a text
+        own = np.arange(counts.max(initial=1)) < counts[:, None]  # [texts, most blanks]: True for a blank that exists
         results = []
         for epsilon, noise in zip(epsilons, noises, strict=True):
             draws = noise.exact
@@ -147,7 +150,7 @@ class PrivFill(OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return log-likelihoods of the drawn tokens: sums over blanks; impossible with another number of blanks."""
+        """Return the sampled tokens' log-likelihoods, summed over blanks; minus infinity if blanks differ in number."""
         each = [self.blanked(text) for text in texts]
         first = np.cumsum([0, *(len(blanks) for blanks in each)])
         flat = [blank for blanks in each for blank in blanks]
@@ -169,7 +172,7 @@ class PrivFill(OneOfGrid):
         return tables
 
     def _parts(self, tokens: NDArray[np.integer]) -> list[list[int]]:
-        """Return the tokens of each blank: a blank ends with the end of the sequence, or at the most tokens."""
+        """Return the tokens of each blank. A blank ends with the end token, or after `max_new_tokens` tokens."""
         parts: list[list[int]] = [[]]
         for token in tokens.tolist():
             parts[-1].append(token)

@@ -18,24 +18,24 @@ two words. It is false if one pair is the worst case of both steps, as in a test
 corrected form (default) spends epsilon_1 = epsilon_2 = epsilon / 2.
 
 Metric: the loss is at most epsilon K ||m_c(x) - m_c(x')|| in the first step and epsilon ||x - x'|| / D_c in the second.
-The claim is epsilon times the sum of both distances, the second without D_c. The published form exceeds it in a cluster
-with D_c < 1, which is frequent for vectors of length 1. The corrected form omits D_c, and satisfies the claim by the
+The claim is epsilon (K ||m_c(x) - m_c(x')|| + ||x - x'||), without D_c. The published form exceeds it in a cluster with
+D_c < 1, which is frequent for vectors of length 1. The corrected form omits D_c, and satisfies the claim by the
 triangle inequality.
 
-Clusters are made as in the reference code: a random word without a cluster forms one with its nearest words without a
-cluster, V / `clusters` words in total, until no word is left. The last cluster may be smaller. `file` sets other
-clusters, in the JSON format of the reference code: lists of words by name. In a cluster of one word or of equal
-vectors, D_c is 0, and all words are equally probable.
+Clusters are made as in the reference code: a random word that has no cluster yet forms a cluster with the nearest words
+that have none. A cluster has V / `clusters` words. This is repeated until every word has a cluster. The last cluster
+may be smaller. `file` sets other clusters, in the JSON format of the reference code: lists of words by name. In a
+cluster of one word or of equal vectors, D_c is 0, and all words are equally probable.
 
 Assumptions: the claim is per word; texts are neighbours if they have the same number of words; vocabulary, vectors and
 clusters are public; every word can replace every word.
 
-Departures: the reference code (AwonSomeSauce/CluSanT 07c73be) makes clusters without a seed and caches them in a file,
-which is named only after the number of clusters and the file of vectors; here `seed` determines them. With D_c = 0 the
-reference code divides 0 by 0, and fails if the cluster is sampled. It lower-cases words and replaces only annotated
-places and organisations. Here every word is replaced, and a word without a cluster is first replaced by a fixed word
-(`shared/vocabulary.py`). The reference code returns nothing for such a word, and its script writes XXXXX.
-`released_code: true` does the same, and so reveals the words without a cluster.
+Departures: the reference code (AwonSomeSauce/CluSanT 07c73be) makes clusters without a seed, and caches them in a file.
+The name of that file depends only on the number of clusters and the file of vectors. Here `seed` determines the
+clusters. With D_c = 0 the reference code divides 0 by 0, and fails if the cluster is sampled. It lower-cases words and
+replaces only annotated places and organisations. Here every word is replaced, and a word without a cluster is first
+replaced by a fixed word (`shared/vocabulary.py`). The reference code returns nothing for such a word, and its script
+writes XXXXX. `released_code: true` does the same, and so reveals the words without a cluster.
 """
 
 from __future__ import annotations
@@ -70,11 +70,13 @@ _ROWS = 64  # words whose distances to a cluster are in memory at a time
 class CluSanT(WordVectorMechanism, OneOfGrid):
     """The CluSanT mechanism.
 
-    clusters: approximate number of clusters; file: a JSON file of clusters to use instead; seed: seed of the
-    clustering; stretch: K.
-
-    as_published: True to spend the whole epsilon in each step, and use D_c in both forms; released_code: True to also
-    replace a word without a cluster by a mark.
+    privacy:       `standard`, or `metric` for a claim that grows with distances.
+    clusters:      approximate number of clusters.
+    file:          a JSON file of clusters to use instead; None: clusters are made.
+    seed:          seed of the clustering.
+    stretch:       K.
+    as_published:  True to spend the whole epsilon in each step, and use D_c in both forms.
+    released_code: True to also replace a word without a cluster by a mark.
     """
 
     privacy: Literal["standard", "metric"] = "standard"
@@ -227,9 +229,11 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
 class _Clusters(NamedTuple):
     """C clusters of V words.
 
-    group: [V], the cluster of each word; order: [V], the words ordered by cluster; starts, sizes: [C], start and size
-    of each cluster in that order; apart: [C, C], distances of mean vectors; diameters: [C], largest distance within
-    each cluster.
+    group:         [V], the cluster of each word.
+    order:         [V], the words ordered by cluster.
+    starts, sizes: [C], start and size of each cluster in `order`.
+    apart:         [C, C], distances of the clusters' mean vectors.
+    diameters:     [C], largest distance within each cluster.
     """
 
     group: NDArray[np.int64]

@@ -6,21 +6,21 @@ In plain words it replaces each word by one of a small fixed group of words, cho
     u(x, y) = (d_max - ||x - y||) / (d_max - d_min),   with d_min and d_max over the group.
 
 This is the exponential mechanism with a score in [0, 1], so with sensitivity 1 (section 3.2). The vocabulary is divided
-into groups of `size` words: in the order of the file, each word without a group forms one with the nearest words
-without a group. Within a group every word can replace every word, so P(y | x) <= e^epsilon P(y | x'). Between groups
-nothing is claimed, since the output reveals the group.
+into groups of `size` words: in the order of the file, each word that has no group yet forms a group with the nearest
+words that have none. Within a group every word can replace every word, so P(y | x) <= e^epsilon P(y | x'). Between
+groups nothing is claimed, since the output reveals the group.
 
-Assumptions: the claim is per word; texts are neighbours if they have the same number of words and each pair of words
-shares a group; vectors, groups and the order of words are public.
+Assumptions: the claim is per word; texts are neighbours if they have the same number of words, and the two words at
+each position are in one group; vectors, groups and the order of words are public.
 
 Departures: the reference code (sai4july/CusText 4a3ced8) has three ways to make the words' sets, by its option
 `mapping_strategy`:
 
-    conservative  the default, which its README runs: words that have a set are removed, so that the groups are those
-                  above (except the last, which is filled up with used words if the vocabulary is too small)
+    conservative  the default, also in its README: words that have a set are removed, so the sets are the groups above
+                  (except that the last set is filled up with used words if too few words are left)
     aggressive    the set of every word is its nearest words
-    overlapping   (any other value) the set of a word is its nearest words, used or not; words in it that have no set
-                  yet share it
+    overlapping   (any other value) the set of a word is its nearest words, used or not; words of this set that have
+                  no set yet get the same set
 
 Its claim is epsilon for any two words. `as_published: true` makes the same claim, so that it can be refuted. With the
 conservative mapping the mechanism is the one above: the claim holds within a group, and fails between any two words of
@@ -58,10 +58,12 @@ _BATCH = 64  # words whose distances to all others are in memory at a time
 
 @component
 class CusText(WordVectorMechanism):
-    """CusText.
+    """The CusText mechanism.
 
-    size: number of words in a set; stop_words: `kept` to leave stop-words unchanged. as_published: True to make the
-    published claim; mapping: the way to make the words' sets.
+    size:         number of words in a set.
+    stop_words:   `kept` to leave stop-words unchanged.
+    as_published: True to make the published claim.
+    mapping:      the way to make the words' sets, as in the module's list.
     """
 
     size: Annotated[int, Field(ge=2)] = 20
@@ -82,7 +84,7 @@ class CusText(WordVectorMechanism):
         """The index of each word's set, [V], and the words of each set, [sets, size], padded with -1."""
         group, sets = np.full(len(self.vectors), -1), list[NDArray[np.int64]]()
         while len(left := np.flatnonzero(group < 0)):
-            # Computes distances from many words at once, although some of them join a group before their turn.
+            # Computes distances from many words at once, although some of them get a group before they are reached.
             batch = left[:_BATCH]
             for word, distance in zip(batch, self.vectors.distances(batch), strict=True):
                 if group[word] >= 0:

@@ -13,9 +13,9 @@ Section 4.1.3 states that gamma depends on epsilon, without a formula; this form
 
 A publication samples exactly (`epsilometer.core.exact_samplers`), at epsilon rounded down to a multiple of 2^-40.
 
-In the paper every list proposes a candidate, and one candidate is sampled; the law is the same, with more work. On one
-list geometric noise gives P(y | x) <= e^(epsilon |p - p'|) P(y | x'). The mixture over lists satisfies the same with
-the largest distance over lists, d_max (eq. 6).
+In the paper every list proposes a candidate, and one candidate is sampled. Its law is the same, but it takes more work.
+On one list geometric noise gives P(y | x) <= e^(epsilon |p - p'|) P(y | x'). The mixture over lists satisfies the same
+with the largest distance over lists, d_max (eq. 6).
 
 tem is the exponential mechanism with the utility -m(p, q), where m(p, q) = min(|p - q|, gamma). For any gamma, m
 satisfies the triangle inequality, since min(s + t, gamma) <= min(s, gamma) + min(t, gamma). So between p and p' every
@@ -103,7 +103,7 @@ class Geometric(NamedTuple):
         return -epsilon * np.abs(moved - places.astype(np.float64)) + np.where(ends, end, inner)
 
     def excess(self, epsilon: float) -> float:
-        """Return 0: the largest loss equals the claim, for an output beyond one of two places."""
+        """Return 0: the largest loss equals the claim, for outputs that do not lie between the two places."""
         return 0.0
 
 
@@ -123,7 +123,7 @@ class Truncated(NamedTuple):
         return min(2 / epsilon * math.log((1 - _BETA) * (self.size - 1) / _BETA), self.size)
 
     def draw(self, places: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return noisy places [n] by inverse CDF, in the order: the place itself, below, above, beyond gamma."""
+        """Return noisy places [n] by inverse CDF in the order: the place itself, places below, above, beyond gamma."""
         half = epsilon / 2
         below, above, beyond, down, up, rest = self._weights(places, epsilon)
         at = uniforms * (1 + down + up + rest) - 1
@@ -146,8 +146,8 @@ class Truncated(NamedTuple):
     def move_exactly(self, places: NDArray[np.integer], epsilon: float, exact: ExactDraws) -> NDArray[np.int64]:
         """Return noisy places [n], sampled exactly.
 
-        Places within gamma are single choices. All places beyond it are one choice, from which one is then sampled
-        uniformly. All places at least gamma from both ends share one law of steps.
+        Places within gamma are single choices. All places beyond gamma are one choice; if it is made, one of these
+        places is sampled uniformly. All places at least gamma from both ends share one law of steps.
         """
         below, above, beyond = self._counts(places, epsilon)
         outside = exact.below(np.maximum(beyond, 1).astype(np.uint64)).astype(np.int64)

@@ -4,36 +4,39 @@ In plain words it replaces each word by another, and gives the words that matter
 
     epsilon_i = epsilon w_i(x),   w_i(x) ~ 1 / s_i(x),   sum over i of w_i(x) = 1,
 
-s_i(x) the mean of scores of word i in the text x ("Spend Your Budget Wisely", arXiv:2503.22379), each normalised to sum
-to one over the text. Here these are |1 - cos(t, t - v_i)| and |cos(t, v_i)|, v_i the word's vector, t their sum over
-the text, and with `scores` a public number for each word, as the paper has for parts of speech and information content.
+where s_i(x) is the mean of several scores of word i in the text x, each normalised to sum to one over the text ("Spend
+Your Budget Wisely", arXiv:2503.22379). Two scores are |1 - cos(t, t - v_i)| and |cos(t, v_i)|, where v_i is the word's
+vector and t the sum of the text's vectors. With `scores` there is a third, a public number for each word. The paper has
+such numbers for parts of speech and for information content.
 
-**As published** every word goes through a word mechanism at its epsilon_i, and the budgets are added up. Where that
-mechanism claims epsilon_i d(x_i, x'_i), the sum covers what words cost; the shares read the private text as well, and
-nothing pays for them. Let one word of a text change: the budgets of all others move, so do their laws, and the claim
-counts nothing for them. `as_published: true` has SanText's law P(y | x_i) ~ exp(-epsilon_i / 2 ||x_i - y||), and a
-claim that is generous where both texts disagree,
+**As published**, every word goes through a word mechanism at its epsilon_i, and the budgets are added up. If the word
+mechanism claims epsilon_i d(x_i, x'_i), the sum accounts for the words. But the shares w_i depend on the private text,
+too: if one word changes, the budgets of all other words change, and with them their laws. The claim does not account
+for this. `as_published: true` uses SanText's law P(y | x_i) ~ exp(-epsilon_i / 2 ||x_i - y||). Its claim is generous,
+since it takes the larger of the two texts' shares at each position:
 
     sum over i of epsilon max(w_i(x), w_i(x')) ||x_i - x'_i||.
 
-Two texts of two words exceed it, since a near word may be another part of speech (a test and a script). The paper's
-own mechanisms are 1-Diffractor, whose claim is of this kind, and DP-BART; its theorem was not at hand, only its
-abstract.
+A test and a script give two texts of two words that exceed even this claim: a near word may be another part of speech,
+and so have another score. The paper's own mechanisms are 1-Diffractor, whose claim is of this kind, and DP-BART. Only
+the paper's abstract was at hand, not its theorem.
 
-**Corrected** (default). Scores in [0, 1], P(y | x, i) ~ exp(epsilon_i / 2 max(0, cos(x_i, y))): the weight of any y
-lies in [1, e^(epsilon_i / 2)], and the normaliser in [V, V e^(epsilon_i / 2)]. So whatever the words and shares of two
-texts,
+**Corrected** (default): scores are in [0, 1], and P(y | x, i) ~ exp(epsilon_i / 2 max(0, cos(x_i, y))). The weight of
+every word y is in [1, e^(epsilon_i / 2)], and the normaliser is in [V, V e^(epsilon_i / 2)] for V words. So for any
+words and any shares of two texts,
 
     P(y | x, i) <= e^((epsilon_i + epsilon'_i) / 2) P(y | x', i),   and over the text e^((epsilon + epsilon) / 2),
 
-since both shares sum to one: epsilon between any two texts of equally many words, with shares that may read the text.
+since the shares of each text sum to one. The claim is therefore epsilon between any two texts with the same number of
+words, although the shares depend on the text.
 
-Assumptions: epsilon belongs to a text; texts are neighbours if they have equally many words, whose number is not
+Assumptions: epsilon is for a whole text; texts are neighbours if they have the same number of words, which is not
 protected; vectors and vocabulary are public; every word can replace every word.
 
-Departures from the code (sjmeis/EpsilonDistributor 82f6096): its vectors of texts are a network's; its score of named
-entities never counts, since it looks for a number among pairs; punctuation gets no budget, and here there is none. A
-word outside the vocabulary becomes a fixed word first (`shared/vocabulary.py`).
+Departures from the code (sjmeis/EpsilonDistributor 82f6096): there a network computes the vectors of texts. Its score
+of named entities has no effect, since the code looks for a number among pairs. It gives punctuation no budget; here
+punctuation is not part of a text's words. An out-of-vocabulary word is first replaced by a fixed word
+(`shared/vocabulary.py`).
 """
 
 from __future__ import annotations
@@ -55,16 +58,17 @@ from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
 
-_LEAST = 1e-6  # the least score, so that no word takes the whole budget
+_LEAST = 1e-6  # smallest score, so that no word gets the whole budget
 _OTHER = 0.1  # the code's score of a part of speech that it does not list
 
 
 @component
 class Distributed(WordVectorMechanism, OneOfGrid):
-    """A budget for a text, shared out over its words.
+    """One budget for a text, divided among its words.
 
-    normalise: always true, since scores compare directions. scores: a public number for some words, 0.1 for all others.
-    as_published: SanText's law at each word's share, and the sum of their claims.
+    normalise:    always true, since scores compare directions.
+    scores:       a public number for some words; all other words have 0.1. None: only the two scores by cosines.
+    as_published: True for SanText's law at each word's share of epsilon, with the claim that the module states.
     """
 
     normalise: Literal[True] = True
@@ -73,7 +77,7 @@ class Distributed(WordVectorMechanism, OneOfGrid):
 
     @cached_property
     def _public(self) -> NDArray[np.float64]:
-        """The public number of each word [V]."""
+        """The public number of each word, [V]."""
         assert self.scores is not None
         return np.array([self.scores.get(word, _OTHER) for word in self.vocabulary.words])
 
@@ -83,7 +87,7 @@ class Distributed(WordVectorMechanism, OneOfGrid):
         return None if claim is None else replace(claim, granularity=Granularity.DOCUMENT)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return 1 for different words, as published the sum of larger share times distance; infinite for lengths."""
+        """Return 1 if words differ, as published a sum of larger share times distance; infinite if lengths differ."""
         if not self.as_published:
             words = self.vocabulary.distance(texts, pairs, np.not_equal)
             return np.where(np.isfinite(words), np.minimum(words, 1), np.inf)
@@ -111,7 +115,7 @@ class Distributed(WordVectorMechanism, OneOfGrid):
         return inverse / np.bincount(at, inverse, count)[at]
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws, with a row for each word and share."""
+        """Return the laws, with one row per distinct pair of a word and its share."""
         units = self.vocabulary.encode(texts)
         pairs, rows = np.unique(np.column_stack([units.values, self.shares(units)]), axis=0, return_inverse=True)
         words, shares = pairs[:, 0].astype(np.int64), pairs[:, 1:]
@@ -125,7 +129,7 @@ class Distributed(WordVectorMechanism, OneOfGrid):
         return Laws(Ragged(rows.reshape(-1), units.offsets), len(self.vocabulary), log_probabilities)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Draw each word from its law, by inverse CDF; a publication exactly."""
+        """Return the rewrites at each epsilon. Words are sampled by inverse CDF, in a publication exactly."""
         distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         source = np.array([distinct[text] for text in texts], np.int64)
         outputs = sample(self.laws(list(distinct)), source, epsilons, noises)
@@ -133,6 +137,6 @@ class Distributed(WordVectorMechanism, OneOfGrid):
 
 
 def _cosine(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the cosine of each two rows [n]; 0 where one is zero."""
+    """Return the cosine of left[i] and right[i], [n]; 0 if one of the two rows is zero."""
     lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
     return np.einsum("nd,nd->n", left, right) / np.where(lengths > 0, lengths, np.inf)

@@ -212,8 +212,9 @@ class RanText(WordVectorMechanism, OneOfGrid):
 class _Split(NamedTuple):
     """Distances [V] on the grid, for interpolation.
 
-    lower: index of the grid point below each distance; part: fraction of the way to the next point; counts: [points],
-    number of words at each point, where a word is divided between its two points.
+    lower:  [V], index of the grid point below each distance.
+    part:   [V], fraction of the way from there to the next grid point.
+    counts: [points], number of words at each grid point; each word is divided between its two points.
     """
 
     lower: NDArray[np.integer]
@@ -257,7 +258,7 @@ class _Table(NamedTuple):
         if as_published:
             weights[:, 1:] *= grid[:, None] <= edges
             below = radius.log_cdf(noise * np.minimum(grid, edges[0])) - radius.log_cdf(scaled[:1])
-            weights[:, 0] *= -np.expm1(below)  # share of the shortest radii that exceeds the distance
+            weights[:, 0] *= -np.expm1(below)  # share of the first bin's radii that exceed the distance
         return cls(grid, mass, weights)
 
     def split(self, distances: NDArray[np.float64]) -> _Split:

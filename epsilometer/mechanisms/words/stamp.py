@@ -18,24 +18,24 @@ position. Between words of different groups the log-ratio of densities is still 
     |kappa u - kappa' u'| + |ln M(kappa) - ln M(kappa')|,    M(kappa) = E e^(kappa U), U the cosine of a uniform
     direction,
 
-but the paper does not claim this. In 768 dimensions and at budgets 150 and 450, the loss between two orthogonal words
-is up to 576 nats; within the groups sqrt(2) 150 = 212 and sqrt(2) 450 = 636 are claimed. A secret that is not listed in
-`sensitive` gets the larger budget of its group.
+but the paper does not claim this. For example, in 768 dimensions, the loss between two orthogonal words with budgets
+150 and 450 is up to 576 nats. Within the groups, the claim is sqrt(2) 150 = 212 and sqrt(2) 450 = 636 nats. A secret
+that is not listed in `sensitive` gets the larger budget of words that are not sensitive.
 
 Without `query` and `sensitive` (default) there is one group, and the claim covers all texts with the same number of
 words. `as_published: true` uses kappa = epsilon / pi as in the authors' code (FTian-UArizona/STAMP ad891fa), with the
 same claim; it is more conservative than the paper by a factor of pi.
 
-Its read-me names the angle as the distance. In units of pi, kappa = epsilon / pi keeps epsilon times the angle, since
-|u - u'| is at most the angle.
+The code's README names the angle as the distance. With kappa = epsilon / pi, the loss is at most epsilon times the
+angle in units of pi, since |u - u'| is at most the angle in radians.
 
 Assumptions: the claim is per word; vectors, query, list and vocabulary are public.
 
-The claim is about real numbers. A draw is computed in floating point, and no bound on what its rounding adds is proved.
-So a publication is refused (`publishes`). An audit, which draws from a seed, is not.
+The claim is about real numbers, but samples are computed in floating point, and no bound on the loss that rounding adds
+is proved. So the mechanism refuses publications (`publishes`). It allows audits, which sample from a seeded stream.
 
-Departures: units are words instead of GPT-2's tokens; an out-of-vocabulary word is first replaced by a fixed word;
-sensitive words are those of a public list and those with a digit, whereas the code uses capitals and patterns in the
+Departures: units are words instead of GPT-2's tokens. An out-of-vocabulary word is first replaced by a fixed word. A
+word is sensitive if it is on a public list or has a digit, whereas the code looks for capitals and patterns in the
 text. The code's variants with an infinite epsilon, which leave words unchanged, are not included.
 """
 
@@ -69,13 +69,16 @@ _KAPPAS = (1e-3, 1e9)  # range of concentrations for which float64 is exact enou
 class Stamp(WordVectorMechanism):
     """The polar mechanism of STAMP.
 
-    as_published: True for the code's concentration epsilon / pi. query: public words of the task; sensitive: a file of
-    public words, one per line; either of the two turns groups on. threshold: smallest cosine of an important word;
-    shares: shares of epsilon for words that are sensitive and important, only sensitive, only important, neither.
+    as_published: True for the code's concentration epsilon / pi.
+    query:        public words of the task; None: no word is important.
+    sensitive:    a file of public words, one per line. Words with a digit are sensitive, too. There are groups only if
+                  `query` or `sensitive` is given.
+    threshold:    smallest cosine of an important word with the query.
+    shares:       shares of epsilon for words that are sensitive and important, only sensitive, only important, neither.
     """
 
     law_of: ClassVar[str] = LATENTS
-    publishes: ClassVar[bool] = False  # no bound on the rounding of a draw is proved
+    publishes: ClassVar[bool] = False  # no bound on the rounding error of a sample is proved
 
     normalise: bool = True
     as_published: bool = False

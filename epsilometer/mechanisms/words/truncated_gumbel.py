@@ -16,8 +16,8 @@ There is no claim. The paper claims epsilon times the Euclidean distance, which 
 probability that k reaches the rank r of y, which falls faster than exponentially, as e^(-r ln r), at any epsilon. But
 by the claim P(y | x) is at least e^(-epsilon D_max) P(y | y). With 53-bit uniforms k never exceeds about 50, and
 farther words are never written. `as_published: true` makes the paper's claim, so that it can be refuted. The scale is
-undefined if a <= 0, that is, at a small epsilon or with two nearly equal words; then b is infinite and the noise
-uniform on [-D_max, D_max].
+undefined if a <= 0, that is, at a small epsilon or if two words are nearly equal. Then b is set to infinity, and the
+noise is uniform on [-D_max, D_max].
 
 Departures: the reference code (sjmeis/MLDP 65a9eb8) computes D_min and D_max from one random word, adds the noise to
 squared distances, and allows k = 0, which leaves the word unchanged.
@@ -43,7 +43,7 @@ from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
 
-_CELLS = 512  # steps of the sum that replaces an integral in `laws`
+_CELLS = 512  # intervals of the sum that replaces an integral in `laws`
 _WORDS = 1 << 13  # private words in memory at a time
 
 
@@ -135,9 +135,9 @@ class TruncatedGumbel(WordVectorMechanism):
                 for i, distances in enumerate(far):
                     edges = np.linspace(distances[0] - self._range[1], distances[0] + self._range[1], _CELLS + 1)
                     survival = self._survival(edges - distances[:, None], epsilon)
-                    wins = np.maximum(survival[:, :-1] - survival[:, 1:], 0)  # P(noisy distance is in the cell)
+                    wins = np.maximum(survival[:, :-1] - survival[:, 1:], 0)  # P(noisy distance is in the interval)
                     others = (survival[:, :-1] + survival[:, 1:]) / 2
-                    # One of the first k words is in the cell, and all others of them are beyond it.
+                    # Sum over k of P(k) P(the word is in the interval, and the other k - 1 words are beyond it).
                     product = np.cumprod(others, axis=0)
                     weighted = np.cumsum((share[: len(distances), None] * product)[::-1], axis=0)[::-1]
                     p = (np.divide(wins * weighted, others, where=others > 0, out=np.zeros_like(wins))).sum(axis=1)

@@ -12,7 +12,7 @@ is MVC; t = 1 always writes the second word. The choice depends only on the move
 the claim is that of MVC: epsilon times the Euclidean distance.
 
 Assumptions and departures: those of MVC. The reference code (sjmeis/MLDP 65a9eb8) has another probability, and uses the
-private word w again: if w is the nearest word, it is left out, and w1, w2 are the next two. Then
+private word w again. If w is the nearest word, w is left out, and w1, w2 are the next two words. Then
 
     P(w1) = 1 / (1 + e^(d1^2)).
 

@@ -76,7 +76,7 @@ def features(texts: Sequence[Text]) -> NDArray[np.float64]:
 @lru_cache(_LISTS)
 def _vectors(texts: tuple[str, ...]) -> NDArray[np.float64]:
     """Return the vectors of texts [n, d]. Recent lists are cached, since many classifiers are tested on one list."""
-    distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}  # rewrites that are few texts repeat
+    distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}  # some mechanisms release few distinct texts
     vectors: NDArray[np.float64] = _encoder().encode([*distinct]).astype(np.float64)
     return vectors[[distinct[text] for text in texts]]
 

@@ -28,8 +28,8 @@ from epsilometer.models.logits import probabilities_on_grid
 if TYPE_CHECKING:
     from torch import Tensor
 
-WARM_UP = 0.1  # share of the steps
-MULTIPLE = 4  # pieces
+WARM_UP = 0.1  # share of the steps over which the learning rate rises
+MULTIPLE = 4  # texts are padded to a multiple of this number of pieces
 JITTER = 4.0  # largest random number of pieces added to lengths before sorting, so that batches differ between seeds
 _ROWS = {"cpu": 16, "cuda": 1024}  # most texts in an inference batch; fewer if memory is short
 
@@ -241,9 +241,12 @@ def fine_tune(
 ) -> Transformer:
     """Return a classifier fine-tuned on these examples.
 
-    classes: the examples' classes, and possibly more. noise: one stream of random numbers for the head's initial
-    weights, dropout and the order of batches; torch's global generator is restored. validation: texts that select the
-    best of several epochs. Raises UserError for fewer texts than a batch.
+    classes:    the examples' classes, and possibly more.
+    noise:      one stream of random numbers for the head's initial weights, dropout and the order of batches; torch's
+                global generator is restored.
+    validation: texts that select the best of several epochs.
+
+    Raises UserError for fewer texts than a batch.
     """
     import torch
 

@@ -1,8 +1,8 @@
-"""Views of a text: sets of features in which a mechanism may hide a code.
+"""Views of a text: in each, its features of one kind, in which a mechanism may hide a code.
 
-Each view has one kind of feature, such as letter case, invisible characters, or tokens without their order. So a code
-in one kind of feature stays visible even if everything else in the text changes. Texts are not normalised, since that
-could remove codes.
+The kind of feature is, for example, letter case, invisible characters, or tokens without their order. A view contains
+only its own kind, so a code in it is found even if everything else in the text changes. Texts are not normalised, since
+that could remove codes.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 BUCKETS = 1 << 20  # number of hashed features
-_LONGEST = 4  # characters of an n-gram
+_LONGEST = 4  # most characters of an n-gram
 _RUN = 8  # characters in a run of letter cases or of invisible characters
-_PLACES = 256  # first positions whose position is part of the feature
+_PLACES = 256  # number of leading tokens or characters whose position is part of their feature
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads neighbouring code points far apart
 
 

@@ -5,9 +5,9 @@ a classification head like BART's, infers the attribute (cross-entropy A) from o
 the round trip. In the last phase the model descends along the gradient of L - alpha A: gradients from the adversary to
 the model are multiplied by -alpha (gradient reversal).
 
-As published, 10 epochs train only the adversary, 10 only the model, and 14 both, by Adam at rate 1e-5, with batches of
-32, alpha 1.0, and facebook/bart-base or similar. Departures: word embeddings are not trained (`models/teaching.py`),
-and gradients are clipped at length 1.
+As published, 10 epochs train only the adversary, 10 only the model, and 14 both. The optimiser is Adam at rate 1e-5
+with batches of 32, alpha is 1.0, and the model is facebook/bart-base or similar. Departures: word embeddings are not
+trained (`models/teaching.py`), and gradients are clipped at length 1.
 
 Such training tends to collapse: the model writes one of a few texts for every input, which reveal nothing and are
 useless. So after every epoch that changes the model, it rewrites held-out texts. If fewer than 30 of 100 outputs are

@@ -40,8 +40,11 @@ LEAST_COVERED = 0.5  # smallest share of word occurrences in the texts that have
 class Plan:
     """The plan of a folder of auxiliaries.
 
-    dataset: name of the data set; attributes: labels to hide; tasks: labels to preserve; kinds: kinds of classifiers,
-    one of each for every label; training: settings of transformers.
+    dataset:    name of the data set.
+    attributes: labels to hide.
+    tasks:      labels to preserve.
+    kinds:      kinds of classifiers, one of each for every label.
+    training:   settings of transformers.
     """
 
     dataset: str

@@ -3,7 +3,7 @@
 A rewrite is deterministic: each sentence becomes the likeliest output of a beam search, and equal sentences are
 rewritten once. A sentence that is too long for the model is split at white space, so no text is truncated. White space
 between sentences and sentences without a letter stay unchanged. No classifier checks the rewrite, so the status only
-tells if the text has changed.
+states whether the text has changed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class SentenceMechanism(ABC):
     """A mechanism that rewrites every sentence by one or several models.
 
-    beams: number of hypotheses in the beam search; longest: most tokens of a sentence that are read at a time. At most
-    twice as many tokens are written, or as many as the model can write.
+    beams: number of hypotheses in the beam search; longest: most tokens that a model reads at a time, so longer
+    sentences are split. A model then writes at most twice `longest` tokens, and never more than its own limit.
     """
 
     has_budget: ClassVar[bool] = False

@@ -82,7 +82,7 @@ class Draft:
         return tuple(edits.get(i, self.spans.tokens[i]) for i in places), position - places.start
 
     def context(self, position: int, token: str) -> tuple[tuple[str, ...], int]:
-        """Return a few words of the original around a word, replaced by `token`, and the first index of `token`."""
+        """Return some original words around a word, which `token` replaces, and the first index of `token`."""
         place = bisect_left(self.counted, position)
         around = [self.spans.tokens[i] for i in self.counted[max(place - _BEFORE, 0) : place + _AFTER + 1]]
         around[min(place, _BEFORE)] = token

@@ -29,7 +29,7 @@ Upos = Callable[[Sequence[Sequence[str]]], Sequence[Sequence[str]]]  # sentences
 
 
 def names(cut: Sequence[Spans], upos: Upos) -> list[frozenset[str]]:
-    """Return the words of each text, in lower case, that are proper nouns or parts of an identifier in it."""
+    """Return the words of each text, in lower case, that are proper nouns or parts of an identifier there."""
     sentences = [(i, places) for i, spans in enumerate(cut) for places in spans.sentences]
     tags = upos([[cut[i].tokens[place] for place in places] for i, places in sentences])
     protected: list[set[str]] = [set() for _ in cut]

@@ -85,7 +85,7 @@ class Inspector:
         return list(self._encoder.encode(texts))
 
     def similarities(self, draft: Draft, position: int, tokens: Sequence[str]) -> Search[dict[str, float | None]]:
-        """Return the similarity of the text with each of these tokens at a position; None if it breaks a limit.
+        """Return the similarity of the text with each of these tokens at a position; None if the token breaks a limit.
 
         Without a limit on similarity, the similarity is 0.
         """

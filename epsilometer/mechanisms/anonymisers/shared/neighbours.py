@@ -30,7 +30,7 @@ class NearestWords:
         return np.array([word.lower() in self._number for word in words], bool)
 
     def of(self, words: Sequence[str], k: int, least: float = -1.0) -> list[list[str]]:
-        """Return the k nearest other words of each word, nearest first, without words of a cosine below `least`.
+        """Return the k nearest other words of each word, nearest first, without words whose cosine is below `least`.
 
         Of equally near words, the first in the vocabulary are returned. A word without a vector has no neighbours.
         """

@@ -26,8 +26,10 @@ Options = Callable[[Sequence[Spans], Sequence[Sequence[str]]], Sequence[Sequence
 class PreparedText:
     """A prepared text.
 
-    classes: the class of each attribute, the true one if it is given, else the predicted one; owners: its numbers in
-    the ledger; cut: True if a classifier truncates it; labelled: True if a true class is given.
+    classes:  the class of each attribute: the true one if it is given, else the predicted one.
+    owners:   numbers of the text in the ledger.
+    cut:      True if a classifier truncates the text.
+    labelled: True if a true class is given.
     """
 
     source: SourceText
@@ -124,7 +126,7 @@ def _scores(label: Label, texts: Mapping[str, Sequence[int]], settings: Attribut
     if settings.method not in _ASKING:
         return attributions(label.classifiers[0], list(texts), settings).scores
     return [
-        attributions(_Counted(label, owners), [text], settings).scores[0]  # one text, to count for its owners
+        attributions(_Counted(label, owners), [text], settings).scores[0]  # one at a time, to count for its owners
         for text, owners in texts.items()
     ]
 

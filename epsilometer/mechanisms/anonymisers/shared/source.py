@@ -18,8 +18,9 @@ _CHARACTERS = 1 << 17  # largest total length of the texts that one search submi
 class SourceText:
     """A text and data that depend only on it, shared by all its trials.
 
-    words: words that may change, in lower case; options: possible replacements of each word; answers: the predicted
-    class of each task, which must not change.
+    words:   words that may change, in lower case.
+    options: possible replacements of each word.
+    answers: the predicted class of each task, which must not change.
     """
 
     spans: Spans

@@ -69,7 +69,8 @@ class WordSearch(WithTruths):
     resource:     a folder of auxiliaries.
     attribute:    the label to hide; required if the auxiliaries have several.
     kind:         kind of classifier to query; None: the first kind.
-    asks:         queried side: the auxiliaries, or the victim, which is the first one of this kind in `victims`.
+    asks:         the classifier to query: the auxiliary, or the victim, which is the first classifier of this kind in
+                  `victims`.
     victims:      a folder of victims such as data/classifiers/DATASET.
     query_budget: most queries per text; None: no limit.
     similarity:   `kept` to limit the similarity, `free` not to.

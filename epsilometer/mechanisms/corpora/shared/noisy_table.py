@@ -37,8 +37,10 @@ _DEVIATION = 1 << 31  # largest supported standard deviation
 class CellNoise:
     """The noise of each cell.
 
-    epsilon, delta: the claim; Laplace noise if delta is 0, otherwise Gaussian. votes: most votes of a unit. replaced:
-    True if neighbours replace a unit, so that their tables differ in up to 2 `votes` votes; False if they add one.
+    epsilon, delta: the claim; Laplace noise if delta is 0, otherwise Gaussian.
+    votes:          most votes of a unit.
+    replaced:       True if neighbours replace a unit, so that their tables differ in up to 2 `votes` votes; False if
+                    they add or remove a unit.
     """
 
     epsilon: float

@@ -2,8 +2,8 @@
 
 Let H [m, L] be the noisy votes for exemplars with unit vectors e_i, and x_j the vectors of all public texts.
 
-    plain:   returns each exemplar whose label with most votes has more votes than the noise's standard deviation, with
-             that label, and these votes as weight.
+    plain:   takes the label with the most votes of each exemplar. If these votes exceed the noise's standard deviation,
+             it returns the exemplar with this label, and with the votes as weight.
     ridge:   smooths H by the mean of a Gaussian process with the linear kernel <e_i, e_j>, and then works like plain,
              with threshold 0.
     spread:  computes the mean of a Gaussian process with the kernel exp(g (cos - 1)), g = 24, at all public texts. Each
@@ -39,7 +39,9 @@ _BLOCK = 4096  # public texts whose kernel is computed at a time
 class VotesForTexts:
     """Noisy votes [m, L] for exemplars.
 
-    places: [m], indices of the exemplars among the public texts; vectors: [p, d], unit vectors of the public texts;
+    counts:   [m, L], the noisy votes.
+    places:   [m], indices of the exemplars among the public texts.
+    vectors:  [p, d], unit vectors of the public texts.
     variance: variance of a cell's noise.
     """
 

@@ -2,8 +2,8 @@
 
 The exemplars are the public texts nearest to the centres of k-means on the public texts' embeddings. A private text
 votes for the exemplar with the largest inner product; ties go to the first. Vectors are rounded to multiples of 2^-24.
-Inner products of unit vectors are then sums of integers below 2^53, which are exact in any order. So a vote depends
-only on its text and not on the batch, since the embedding does so, too (`models.encoder`).
+Inner products of unit vectors are then sums of integers below 2^53, which are exact in any order. The embedding of a
+text does not depend on its batch (`models.encoder`). So a vote depends only on its text.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 As in Krishna, Gupta and Dupuy 2021, "ADePT: auto-encoder based differentially private text transformation", encoder and
 decoder have one unidirectional layer each, and the latent is [h; c] at the end of the text, clipped to an L2 norm. To
-train in minutes, this model departs from the paper: the text is read backwards (Sutskever et al. 2014); the decoder
-gets a projection of the latent at every step; words are dropped from the decoder's input, so that it relies on the
-latent; and input and output words share their vectors.
+train in minutes, this model departs from the paper in four ways. The text is read backwards (Sutskever et al. 2014).
+The decoder gets a projection of the latent at every step. Words are dropped from the decoder's input, so that the
+decoder relies on the latent. Input and output words share their vectors.
 
 A text is the list of its words (`epsilometer.text.words`), truncated to a public length. Out-of-vocabulary words become
 one symbol. The vocabulary and the weights come from the training texts, which must be public.
@@ -38,19 +38,21 @@ from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words, write
 
 UNKNOWN, START, END = 0, 1, 2
-SYMBOLS = 3  # entries before the first word
+SYMBOLS = 3  # number of special symbols, which are numbered before the words
 EQUAL_ROWS = {"cpu": 64, "cuda": 1024}  # rows per batch outside training; fewer if memory is short
 _FILES = ("config.json", "vocabulary.json", "model.safetensors")
 _HELD_OUT = 20  # one in 20 texts is held out, at most 500
-_WARM_UP = 50  # steps
+_WARM_UP = 50  # number of steps over which the learning rate rises
 
 
 @component
 class Shape:
     """The sizes of an autoencoder.
 
-    hidden: hidden size of both LSTMs; dimensions: size of word vectors; longest: most words of a text; clip: largest L2
-    norm of a latent.
+    hidden:     hidden size of both LSTMs.
+    dimensions: size of word vectors.
+    longest:    most words of a text.
+    clip:       largest L2 norm of a latent.
     """
 
     hidden: PositiveInt = 256
@@ -63,8 +65,12 @@ class Shape:
 class AutoencoderTraining:
     """Settings of an autoencoder's training.
 
-    words: size of the vocabulary; steps: number of updates; batch: texts per update; rate: largest learning rate of
-    Adam; dropped: share of the decoder's input words that are hidden; seed: seed of all randomness.
+    words:   size of the vocabulary.
+    steps:   number of updates.
+    batch:   texts per update.
+    rate:    largest learning rate of Adam.
+    dropped: share of the decoder's input words that are hidden from it.
+    seed:    seed of all randomness.
     """
 
     words: PositiveInt = 2000
@@ -225,7 +231,7 @@ class Autoencoder(nn.Module):
         return self._memory.rows(4 * numbers, most)
 
     def _read(self, numbers: Sequence[Sequence[int]]) -> Tensor:
-        """Return the latents of texts. Each is read backwards, then a start symbol, so that empty texts work, too."""
+        """Return the latents of texts. Each text is read backwards, then a start symbol, so empty texts work, too."""
         ids = torch.tensor([[*reversed(row), START] for row in numbers], device=self.bias.device)
         _, (hidden, cell) = self.encoder(self.words(ids))
         return torch.cat([hidden[0], cell[0]], dim=1)

@@ -38,9 +38,13 @@ _HELD_OUT = 64  # texts held out from training
 class NoiseAware:
     """Settings of a model's training.
 
-    variant, clip, length: as in the mechanism. rounds: number of rounds; steps: updates per round; batch: texts per
-    update; rate: largest learning rate of Adam. epsilon, delta: budget of the noise, only for pr_plus; seed: seed of
-    all randomness.
+    variant, clip, length: as in the mechanism.
+    rounds:                number of rounds.
+    steps:                 updates per round.
+    batch:                 texts per update.
+    rate:                  largest learning rate of Adam.
+    epsilon, delta:        budget of the noise, only for pr_plus.
+    seed:                  seed of all randomness.
     """
 
     variant: Literal["pr", "pr_plus"]

@@ -32,8 +32,11 @@ _KEYS = ("k_proj", "k", "key")
 class Pruning:
     """The record of a pruned encoder-decoder, in its folder as pruning.json.
 
-    variant: pr or pr_plus; pruned: indices of the dropped dimensions; width: number of all dimensions; length, clip:
-    settings of training; epsilon, delta: budget of the noise in training, only for pr_plus.
+    variant:        pr or pr_plus.
+    pruned:         indices of the dropped dimensions.
+    width:          number of all dimensions.
+    length, clip:   settings of training.
+    epsilon, delta: budget of the noise in training, only for pr_plus.
     """
 
     variant: str

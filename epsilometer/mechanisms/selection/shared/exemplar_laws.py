@@ -10,9 +10,9 @@ selection, each set is a single exemplar c_i. P(S_i | x) is proportional to
                                             e^(epsilon/2 [c_i is nearest to x in its group]) within the group.
 
 Subset selection (Ye and Barg 2018) releases a set of w exemplars. Each exemplar is in the same number of sets, so all
-texts have the same normaliser, which the claim needs. The sets are all sets of size w. If these are too many, they are
-the rotations of some fixed random sets, in which all pairs occur about equally often. Such a block design has the same
-utility as all sets if pairs occur exactly equally often (Park, Nam and Lee 2023).
+texts have the same normaliser, which the claim needs. Usually all sets of size w are used. If there are too many, the
+rotations of some fixed random sets are used instead. All pairs of exemplars occur in them about equally often. If pairs
+occurred exactly equally often, such a block design would have the same utility as all sets (Park, Nam and Lee 2023).
 """
 
 from __future__ import annotations

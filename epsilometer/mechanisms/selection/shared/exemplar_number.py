@@ -35,8 +35,11 @@ def best_number(
 ) -> Mapping[str, Any]:
     """Return the best number of exemplars `m`, the `epsilon` that meets the target, the `cosine`, and the search.
 
-    law: function that builds the law from the exemplars' vectors [m, d]; target: average guess loss in nats; least:
-    fewest exemplars that the law allows. Raises UserError if no number can be tried, or if none meets the target.
+    law:    function that builds the law from the exemplars' vectors [m, d].
+    target: average guess loss in nats.
+    least:  fewest exemplars that the law allows.
+
+    Raises UserError if no number can be tried, or if none meets the target.
     """
     texts = usable(public)
     apart = np.array([int(hashlib.sha256(text.encode()).hexdigest(), 16) % _HELD_OUT == 0 for text in texts], bool)

@@ -2,8 +2,8 @@
 
 Two texts are compared if all rows of one of their bands agree (Indyk and Motwani 1998; bands and rows are those of
 datasketch's MinHashLSH). They are near-duplicates if the share of equal hashes reaches the threshold. This share is
-MinHash's estimate of the Jaccard similarity of their character 3-grams. Each text is represented by a stand-in: the
-first staying text that is a near-duplicate of it, or itself, in which case it stays.
+MinHash's estimate of the Jaccard similarity of their character 3-grams. Each text has a stand-in: the first text that
+stays and is a near-duplicate of it. If there is none, the text stays, and is its own stand-in.
 
 Texts are processed in parts of some thousands. The index of earlier parts is on disk. It contains the hashes of the
 texts that stayed, and for each band their keys in sorted runs (O'Neil et al. 1996, "The log-structured merge-tree").

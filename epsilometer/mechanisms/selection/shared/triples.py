@@ -132,8 +132,11 @@ class TripleCorpus:
 class Clustering:
     """Settings of a corpus of triples.
 
-    clusters: number of clusters of each clustering; dimensions: number of leading dimensions of the embedding;
-    threshold: smallest Jaccard similarity of near-duplicates; encoder, tagger: names of models.
+    clusters:   number of clusters of each clustering.
+    dimensions: number of leading dimensions of the embedding to use.
+    threshold:  smallest Jaccard similarity of near-duplicates.
+    encoder:    name of the sentence encoder.
+    tagger:     name of the tagger.
     """
 
     clusters: Sequence[int]

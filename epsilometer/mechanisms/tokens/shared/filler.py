@@ -1,4 +1,4 @@
-"""What fills one blank of a text: an encoder-decoder that reads the text and nothing else."""
+"""Model that fills one blank of a text: an encoder-decoder that reads only the text, without an instruction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @component
 class Filler(GenerativeMechanism):
-    """An encoder-decoder, its tokens drawn by the exponential mechanism, without an instruction around the text."""
+    """An encoder-decoder whose tokens are sampled by the exponential mechanism. Its prompt is the text alone."""
 
     @cached_property
     def model(self) -> Seq2Seq:
@@ -25,5 +25,5 @@ class Filler(GenerativeMechanism):
         return Seq2Seq(self.resource, self.precision)
 
     def framed(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the tokens of each text."""
+        """Return the token ids of each text."""
         return self.model.tokens(texts)

@@ -50,8 +50,10 @@ if TYPE_CHECKING:
 class GenerativeMechanism(OneOfGrid):
     """A mechanism whose language model writes the rewrite.
 
-    resource: a language model by id, folder or pin; max_new_tokens: public maximum of tokens in a rewrite. clip:
-    [low, high] of the logits; None: the model's measured bounds. as_published: True for the published form.
+    resource:       a language model by id, folder or pin.
+    max_new_tokens: public maximum of tokens in a rewrite.
+    clip:           [low, high] of the logits; None: the model's measured bounds.
+    as_published:   True for the published form.
     """
 
     resource: str | Path
@@ -153,7 +155,7 @@ class GenerativeMechanism(OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return log-likelihoods of the sampled tokens; minus infinity if they end before the end token and limit."""
+        """Return the sampled tokens' log-likelihoods; minus infinity if they stop before both end token and limit."""
         from epsilometer.models.generation import log_likelihoods
 
         used, place = np.unique(candidates, return_inverse=True)

@@ -52,7 +52,7 @@ class MaskMechanism:
         return words(text)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the number of words of both texts; infinite if it differs, and 0 if all words are equal."""
+        """Return the number of words of both texts; infinite for different numbers of words, and 0 for equal words."""
         split = [tuple(words(text)) for text in texts]
         number = {text: i for i, text in enumerate(dict.fromkeys(split))}
         length, which = np.array([len(text) for text in split]), np.array([number[text] for text in split])
@@ -104,7 +104,7 @@ class MaskMechanism:
         for members, logits in self._model.parts(split, places[rows]):
             counts = starts[1:][members] - starts[members]
             each = np.arange(counts.max(initial=0))
-            own = each < counts[:, None]  # the samples of each row, padded to the largest number of samples per row
+            own = each < counts[:, None]  # [rows, most samples per row]: False for padding
             number = np.where(own, starts[members][:, None] + each, 0)
             for out, epsilon, uniform in zip(outputs, epsilons, uniforms, strict=True):
                 budgets = torch.full((len(members),), epsilon, dtype=torch.float64, device=logits.device)

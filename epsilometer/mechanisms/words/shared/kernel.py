@@ -58,7 +58,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
     def _blocks(
         self, words: NDArray[np.integer], epsilons: Sequence[float]
     ) -> Iterator[tuple[NDArray[np.integer], float, NDArray[np.float64]]]:
-        """Yield words [n], epsilon, and the weights [n, blocks] of blocks up to a factor per word.
+        """Yield words [n], epsilon, and the total weight of each block, [n, blocks], up to a factor per word.
 
         Also stores the normalisers. The distances of a word are computed once for all epsilons.
         """
@@ -170,8 +170,8 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
 class _Table:
     """The cumulative probabilities of the blocks of outputs, for each stored private word.
 
-    cumulative: [V, blocks], one row per stored word in order of entry; unused rows take no memory; place: [V], each
-    word's row, -1 if it is not stored.
+    cumulative: [V, blocks], one row per stored word in order of entry; unused rows take no memory.
+    place:      [V], the row of each word; -1 if the word is not stored.
     """
 
     def __init__(self, words: int, outputs: int) -> None:
@@ -186,7 +186,7 @@ class _Table:
         return self.place >= 0
 
     def put(self, words: NDArray[np.integer], blocks: NDArray[np.float64]) -> None:
-        """Store the weights [n, blocks] of blocks for words [n], up to a factor per word. Stored words are skipped."""
+        """Store the blocks' weights for words [n], [n, blocks], up to a factor per word. Stored words are skipped."""
         new = ~self.filled[words]
         words, blocks = words[new], blocks[new]
         self.place[words] = np.arange(self._used, self._used + len(words))

@@ -104,8 +104,10 @@ class LaplaceNorm:
 class _Rule(NamedTuple):
     """The double-exponential rule for an angle t from 0 to pi / 2, with n nodes.
 
-    sines: [n, 1], sin t; log_weights: [n, 1]; whole: [n], ln cos t in grid steps, rounded down; parts: [n, 6],
-    interpolation weights of the grid points around ln cos t.
+    sines:       [n, 1], sin t.
+    log_weights: [n, 1], logarithms of the rule's weights.
+    whole:       [n], ln cos t in grid steps, rounded down.
+    parts:       [n, 6], interpolation weights of the grid points around ln cos t.
     """
 
     sines: NDArray[np.float64]

@@ -100,7 +100,7 @@ def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours
     """Return nearest-neighbour chains through all vectors [V, d], one from each start [lists]: int32 [lists, V].
 
     neighbours: approximate number of neighbours of each vector that are computed in advance for all chains. It affects
-    only the speed: a chain whose neighbours are used must search all remaining words.
+    only the speed: if all neighbours of a chain's last word are used, all remaining words are searched.
     """
     single = vectors.astype(np.float32)
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
@@ -141,7 +141,7 @@ def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours
 def _neighbourhoods(
     single: NDArray[np.float32], half: NDArray[np.float32], count: int
 ) -> list[tuple[NDArray[np.int32], NDArray[np.float32], np.float32]]:
-    """Return, for each vector, the vectors with a score of at most its reach, by score, their scores, and the reach.
+    """Return for each vector: the vectors with a score up to a limit, its reach, by score; their scores; the reach.
 
     The reach is estimated from a sample of the vectors, so that about `count` vectors are within it.
     """

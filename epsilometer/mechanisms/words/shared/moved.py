@@ -84,7 +84,7 @@ class MovedWords(WordVectorMechanism):
 
 def spherical(uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
     """Return noise [n, d] of density ~ exp(-epsilon ||z||), from uniforms [n, d + 1]."""
-    from scipy.special import gammaincinv, ndtri  # slow to load (a third of a second), and checks draw nothing
+    from scipy.special import gammaincinv, ndtri  # slow to load (a third of a second), and checks sample nothing
 
     direction = ndtri(uniforms[:, :-1])
     radius = gammaincinv(direction.shape[1], uniforms[:, -1]) / epsilon
@@ -103,7 +103,7 @@ def moved_exactly(points: NDArray[np.float64], epsilon: float, exact: ExactDraws
 
 @cache
 def mixture(dimensions: int) -> tuple[NDArray[np.float64], Words, float]:
-    """Return the m nodes for epsilon 1: log-weights [m], standard deviations [m] in grid steps, and the step."""
+    """Return the m nodes for epsilon 1: log-weights [m], deviations [m] in grid steps, and the size of a step."""
     from scipy.special import gammainccinv
 
     farthest = float(gammainccinv(dimensions, 2.0**-100))  # longer noise has a probability of 2^-100

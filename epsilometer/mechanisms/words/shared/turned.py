@@ -29,7 +29,7 @@ def turned_about(means: Array, concentrations: Array, uniforms: Array) -> Array:
 
     uniforms: [n, `uniforms_of_a_draw`], in the open unit interval.
     """
-    from scipy.special import ndtri  # slow to load, and checks draw nothing
+    from scipy.special import ndtri  # slow to load, and checks sample nothing
 
     dimension = means.shape[1]
     cosine, sine, _ = cosines(concentrations, dimension, uniforms[:, dimension:])
