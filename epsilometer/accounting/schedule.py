@@ -72,7 +72,7 @@ class Poisson(_Schedule):
 
 @dataclass(frozen=True)
 class Shuffled(_Schedule):
-    """Disjoint batches, the same in every pass: each example enters one step of a pass, and no randomness hides which.
+    """Disjoint batches, the same in every pass: each example enters one known step of every pass.
 
     The N examples are dealt into ceil(N / B) batches whose sizes are public and differ by one at most.
     """

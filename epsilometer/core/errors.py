@@ -69,7 +69,7 @@ def by_number(noun: str, numbers: Iterable[int]) -> str:
 
 
 def raised_on(error: BaseException, place: int) -> None:
-    """Record on an error the position, from 0, of the text that caused it in a function's list of texts."""
+    """Record the text that caused an error. place: the position of the text in the function's list, from 0."""
     with suppress(AttributeError):  # types with slots take no attribute
         setattr(error, _PLACE, place)
 

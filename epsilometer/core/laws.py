@@ -49,8 +49,8 @@ class Laws:
                of these outputs alone. For laws where this costs less than whole rows.
     draw:      (rows [n], places [m] in `rows`, ascending, epsilons, uniforms [m] for each epsilon) -> for each epsilon
                in turn, one output per place by inverse CDF, [m]. For laws that stay on the device that computes them.
-    table:     a publication's cache of rows' weights, under (row, epsilon). All laws of a mechanism share it, so only
-               use it if a row has the same meaning in all of them.
+    table:     a cache of the weights of rows, by (row, epsilon), which publications use. All laws of a mechanism share
+               it, so set it only if a row number means the same row in all of them.
 
     Rows and entries are checked at every use. LawError, with the text's number and epsilon, is raised for a row of
     wrong shape, for probabilities that do not sum to one (to 1e-6 nats), and for an entry that differs from its row.
@@ -195,7 +195,7 @@ def log_likelihood(
 ) -> list[NDArray[np.float64]]:
     """Return log P(units[epsilon][i] | texts[i]), [n] for each epsilon; minus infinity if lengths differ.
 
-    units: n rows of outputs for each epsilon. Row i has as many units as its source, so as many at every epsilon.
+    units: n rows of outputs for each epsilon. Row i has as many units as its source, at every epsilon.
     """
     rows = laws.rows.take(texts)
     fits = np.flatnonzero(rows.lengths == units[0].lengths)
