@@ -16,8 +16,8 @@ from epsilometer.core.rounding import DOWN, NEAREST, NOT_TESTABLE, UP, beside, r
 
 CHANCE = 50.0  # right guesses of 100 between two texts by chance
 FEW = 30  # a share of fewer cases is shown as a count
-_NAMED = 6  # maximum number of names in a sentence; the rest is counted
-_APART = 1.01  # ratio of upper to lower bound below which only one of them is shown
+_NAMED = 6  # maximum number of names in a sentence; further names are only counted
+_APART = 1.01  # if the upper bound is less than this times the lower bound, only one of them is shown
 
 
 def nats(value: float, ceiling: float = math.inf, way: str = NEAREST) -> str:
@@ -45,9 +45,9 @@ def unbounded(loss: float | None, way: str = NEAREST) -> str:
 
 
 def loss_between(row: Mapping[str, Any] | None, end: str = "ceiling") -> str:
-    """Return `0.71 to 0.82`; if every guess was right, so that there is no upper bound, `end` filled with the loss.
+    """Return the bounds of a loss, `0.71 to 0.82`; "not testable" if the ceiling is 0.
 
-    Returns "not testable" if the ceiling is 0.
+    If every guess was right, there is no upper bound. Then the result is `end`, with the lower bound in place of {}.
     """
     if row is None:
         return ""
