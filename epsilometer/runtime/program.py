@@ -17,7 +17,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 
 _PAUSE = 0.02  # seconds between checks
-_HELD = 5.0  # seconds for which a program's children may keep its output open after its end
+_HELD = 5.0  # most seconds for which children may keep a program's output open after the program's end
 _SAID = 1 << 16  # bytes at the end of standard error to store
 
 
