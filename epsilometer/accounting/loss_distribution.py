@@ -236,7 +236,7 @@ def _ends(spread: _Spread, law: TiltedLaw, raised: float, spread_of: tuple[float
 class _Rounded:
     """The tilted and rounded losses of independent draws from one pair, and ln of their mass.
 
-    mean, variance: of the amount D by which rounding raised their losses, under P.
+    mean, variance: mean and variance, under P, of the amount D by which rounding raised their losses.
     """
 
     summand: Summand

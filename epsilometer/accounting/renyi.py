@@ -77,7 +77,7 @@ def _distinct(directions: Sequence[Step]) -> Iterable[Step]:
 def _epsilons(excesses: Sequence[float], step: Step, steps: int, delta: float) -> list[float]:
     """Return the epsilon from each order 1 + excess, and stop once no higher order can give a smaller one.
 
-    excesses: in ascending order. Divergences grow with the order, so most need not be computed.
+    The excesses must ascend. Divergences grow with the order, so most need not be computed.
     """
     more = [_conversion(excess, delta) for excess in excesses]
     rest = np.minimum.accumulate(more[::-1])[::-1].tolist()

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from epsilometer.core.errors import UserError
 
-MOST_STEPS = 10**9  # of a training; more cannot be composed
+MOST_STEPS = 10**9  # most steps of a training; more cannot be composed
 
 
 @dataclass(frozen=True)

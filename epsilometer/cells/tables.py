@@ -21,7 +21,7 @@ SIMILARITY: Schema = {  # of the first `texts` trials: the mean cosine, its inte
 }
 
 
-SIMILARITIES: Schema = {  # a row per trial and metric
+SIMILARITIES: Schema = {  # has a row per trial and metric
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,

@@ -231,8 +231,8 @@ def guesses_of(
 ) -> Iterator[tuple[str, list[Guesses]]]:
     """Yield each attack's name and its guesses, in the order of the epsilons.
 
-    rewrites: of the same trials, by epsilon. candidates: [n, k]. context: a function of an attack's name and an
-    epsilon.
+    rewrites: the rewrites of the same trials at each epsilon. candidates: [n, k]. context: a function from an attack's
+    name and an epsilon to the context.
     """
     for name, attack in attacks.items():
         contexts = [context(name, epsilon) for epsilon in rewrites]

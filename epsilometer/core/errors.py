@@ -31,7 +31,7 @@ _DISK = {
     errno.EIO: "the disk reports an input/output error; check the disk",
 }
 _NO_THREAD = "can't start new thread"  # Python's words for an error without a number
-_FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|database or disk is full")  # from libraries that hide the number
+_FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|database or disk is full")  # libraries may hide the number
 
 
 class UserError(ValueError):

@@ -28,7 +28,7 @@ Words = NDArray[np.uint64]
 
 SLACK = 2.0**-20  # the part of epsilon that a publication leaves unspent to cover rounding
 _LN2_HIGH = float.fromhex("0x1.62e42fefp-1")  # ln 2 to 33 bits: products with integers below 2^20 are exact
-_LN2_LOW = float.fromhex("0x1.473de6af278edp-34")  # the rest
+_LN2_LOW = float.fromhex("0x1.473de6af278edp-34")  # ln 2 minus _LN2_HIGH
 _MANTISSA = 50
 
 

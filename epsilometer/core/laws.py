@@ -103,7 +103,7 @@ class Laws:
         epsilons: Sequence[float],
     ) -> Iterator[NDArray[np.float64]]:
         first = np.full(rows.max(initial=-1) + 1, -1)
-        first[rows[::-1]] = np.arange(len(rows))[::-1]  # of equal rows the last assignment stays
+        first[rows[::-1]] = np.arange(len(rows))[::-1]  # of equal rows, the last assignment wins
         distinct = np.flatnonzero(first >= 0)
         some = np.linspace(0, len(distinct) - 1, min(_COMPARED, len(distinct))).astype(np.int64)
         tables = self.log_probabilities(distinct[some], epsilons)

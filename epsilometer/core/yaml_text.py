@@ -64,7 +64,7 @@ def _check_depth(text: str | bytes) -> None:
     if sum(map(text.count, signs)) <= _DEEPEST:  # each level takes one sign
         return
     depth = 0
-    with suppress(yaml.YAMLError):  # the later reading of the text reports these
+    with suppress(yaml.YAMLError):  # `load` reports these errors when it reads the text
         for event in yaml.parse(text, FAST):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEEPEST:

@@ -58,7 +58,7 @@ def places(of: NDArray[np.int64], *name: str | int) -> NDArray[np.float64]:
 
     Rows with a place below p are about a share p of all rows, in whole groups. A smaller p selects a subset of these
     rows.
-    of: [n], group numbers. name: of the random stream for the order.
+    of: [n], group numbers. name: the name of the random stream for the order.
     """
     sizes = np.bincount(of)
     order = np.argsort(Noise.named(len(sizes), "parts", *name).uniforms()[:, 0], kind="stable")
@@ -109,7 +109,8 @@ def hashed(table: pl.DataFrame) -> NDArray[np.float64]:
 def resplit(of: NDArray[np.int64], shares: Mapping[str, float], seed: int) -> pl.Series:
     """Return the split of each row, [n], drawn by group. "train" gets the remaining share.
 
-    of: [n], group numbers. shares: by split. Raises UserError if too few groups leave a split without a row.
+    of: [n], group numbers. shares: the share of each split. Raises UserError if too few groups leave a split without a
+    row.
     """
     place, bound = places(of, "resplit", seed), 0.0
     split = np.full(len(of), "train", object)
@@ -129,7 +130,7 @@ def resplit(of: NDArray[np.int64], shares: Mapping[str, float], seed: int) -> pl
 def check_apart(table: pl.DataFrame, of: NDArray[np.int64], place: str) -> None:
     """Raise UserError if rows of one group are in several parts.
 
-    table: column `split`, the part of each row. of: [n], group numbers. place: of the data set in params.yaml.
+    table: column `split`, the part of each row. of: [n], group numbers. place: the data set's place in params.yaml.
     """
     parts = table.select("split").with_columns(pl.Series("_group", of))
     shared = parts.group_by("_group").agg(pl.col("split").unique().sort()).filter(pl.col("split").list.len() > 1)

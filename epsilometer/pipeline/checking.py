@@ -85,7 +85,7 @@ def check(params: Params) -> list[Download]:
 
 
 def check_mechanism(params: Params, cell: Cell, mechanism: Mechanism, place: str) -> None:
-    """Let each study refuse a mechanism whose settings do not fit the study. place: of the settings in params.yaml."""
+    """Let each study refuse a mechanism whose settings do not fit the study. place: where params.yaml has them."""
     for study in studies():
         study.check_mechanism(params, cell, mechanism, place)
 

@@ -43,10 +43,10 @@ _ABOUT = """\
 _HEAD = f"{_ABOUT}stages:\n"
 _OURS = ("when", "components")
 _WIDTH = 118
-_INDENT = 2  # of the names of stages, in columns
+_INDENT = 2  # indentation of the names of stages, in columns
 _OUR_COMMAND = "epsilometer stage "
 _ENTRY = re.compile(r"\$\{item\.(\w+)\}")
-_SETTING = re.compile(r"(.*\})\.\w+")  # a setting of an entry
+_SETTING = re.compile(r"(.*\})\.\w+")  # matches a setting of an entry
 _MODEL = re.compile(r"(\$\{root\}/)?\$\{(?!item\.)(\w+\.[\w.]+)\}")
 _EMBEDDED = "data/embedded"
 

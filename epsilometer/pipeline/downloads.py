@@ -26,7 +26,7 @@ from epsilometer.runtime.hub import Repository, State
 from epsilometer.runtime.progress import say
 
 # Bytes of data sets according to their cards. They are shown as long as the hub was not asked.
-CARDS = {"Skylion007/openwebtext": 24_000_000_000, "HuggingFaceFW/fineweb": 27_600_000_000}  # the latter sample-10BT
+CARDS = {"Skylion007/openwebtext": 24_000_000_000, "HuggingFaceFW/fineweb": 27_600_000_000}  # sample-10BT of fineweb
 
 
 @dataclass(frozen=True)

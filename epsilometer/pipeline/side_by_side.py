@@ -75,7 +75,7 @@ class _Running:
 class SideBySide:
     """The stages of a project, brought up to date in separate processes.
 
-    is_stale: returns True if DVC would run the stage. bring_up_to_date: runs a stage in its process, and returns the
+    is_stale: a function that returns True if DVC would run a stage. bring_up_to_date: runs a stage and returns the
     exit code.
     """
 

@@ -109,7 +109,7 @@ def _check_there(before: Mapping[str, Record], now: Mapping[str, Record]) -> Non
 def newer_packages(now: Sequence[Source], latest: Callable[[str], str] | None = None) -> tuple[list[str], list[str]]:
     """Return sentences on packages whose newest version is not the one in use, and names of unanswered packages.
 
-    latest: returns the newest version of a package; the default asks pip's index.
+    latest: a function that returns the newest version of a package; the default asks pip's index.
     """
     packages = {name: version for source in now for name, version in source.record.get("packages", {}).items()}
     newer, unknown = [], []

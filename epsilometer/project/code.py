@@ -115,7 +115,7 @@ class Reading:
         """Follow the imports of a file, and number the files in the order in which they are reached.
 
         The numbers replace paths. So the graph stays equal if files move, as long as their names in code and their
-    hashes stay equal.
+        hashes stay equal.
         """
         if root in self._reached:
             return self._reached[root]

@@ -10,7 +10,7 @@ from typing import Any
 
 from epsilometer.core.errors import UserError
 
-NAME = re.compile(r"\w[\w.-]{0,99}")  # of files and of stages
+NAME = re.compile(r"\w[\w.-]{0,99}")  # valid names of files and stages
 _COMPONENTS = "attacks"  # a section whose keys may be paths, because they are components
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 
-NAME = ".dvc-site"  # as in .dvc/config
+NAME = ".dvc-site"  # the same name as in .dvc/config
 VARIABLE = "DVC_SITE_CACHE_DIR"  # environment variable that overrides both configuration files
 _NAMED = re.compile(r"^\s*site_cache_dir\s*=\s*(.*?)\s*$", re.MULTILINE)
 

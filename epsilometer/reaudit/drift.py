@@ -34,7 +34,7 @@ WORSE, BETTER, UNCHANGED, NEW, GONE, NOT_TESTABLE = Change
 PAIRED, TWO_SAMPLES = "McNemar's exact test on the same trials", "Fisher's exact test on other trials"
 SCHEDULED = 52  # the first 52 audits of a year share one half of alpha evenly; further audits share the other half
 
-_COUNTED = [WORSE, BETTER, NEW, GONE, NOT_TESTABLE, UNCHANGED]  # in the order of a message
+_COUNTED = [WORSE, BETTER, NEW, GONE, NOT_TESTABLE, UNCHANGED]  # in the order in which messages list them
 _NAMED = 10  # maximum number of rows or changes listed in a message; further ones are only counted
 
 
@@ -121,7 +121,7 @@ def level(alpha: float, earlier: int) -> float:
 def judge(before: Mapping[Row, Measured], now: Mapping[Row, Measured], level: float) -> list[Drift]:
     """Return the verdict on every row of the baseline or of the audit, the most serious first.
 
-    level: of this audit, as the function `level` returns it. Raises UserError if the number of candidates has changed,
+    level: this audit's level, from the function `level`. Raises UserError if the number of candidates has changed,
     because successes cannot be compared then.
     """
     shared = sorted(before.keys() & now.keys())
@@ -254,7 +254,7 @@ def _tested(drifts: Sequence[Drift]) -> list[Drift]:
 
 
 def _interval(estimate: Estimate | None, measure: str) -> str:
-    assert estimate is not None  # a drift has at least one of the two
+    assert estimate is not None  # a drift has an estimate before or now
     upper = f"{estimate.upper:.2f}" if math.isfinite(estimate.upper) else f"above {estimate.ceiling:.2f}"
     return (
         f"{measure} {estimate.point:.2f} ({estimate.loss:.2f} to {upper})"

@@ -19,7 +19,7 @@ Row = Mapping[str, Any]
 FIGURE, TABLE, TEXT = "at-loss.pdf", "at-loss-table.tex", "at-loss-text.tex"
 _STRONGEST, _FOUND = "strongest", "found"
 _SMALLEST = 1e-4  # smaller p-values are not written out
-_WIDTH, _ROW = 300, 34  # of a panel, and of the row of a mechanism in it, in pixels
+_WIDTH, _ROW = 300, 34  # in pixels: the width of a panel, and the height of a mechanism's row in it
 _TEX = {sign: f"\\{sign}" for sign in "{}$&#_%"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}
 _TEX |= {"^": r"\textasciicircum{}", "ε": r"$\varepsilon$", "∞": r"$\infty$", "−": "$-$", "–": "--"}
 
@@ -91,7 +91,7 @@ class Article:
 
     @cached_property
     def _name(self) -> Mapping[str, str]:
-        """The name of each mechanism in the paper: for a file its stem, unless another mechanism has that name."""
+        """The name of each mechanism in the paper. A file has its stem as name, unless another mechanism has it."""
         names = [row["mechanism"] for row in self.calibrated]
         stems = [Path(name).stem for name in names]
         return {name: stem if stems.count(stem) == 1 else name for name, stem in zip(names, stems, strict=True)}

@@ -27,7 +27,7 @@ from epsilometer.report.agreement import interval
 FOLDERS = (archive.RESULTS, "claims")  # folders of a project: measured figures, and figures printed by papers
 _FILE = rf'(?:\.\./)+(?:{"|".join(FOLDERS)})/[^\s"#)]+\.(?:csv|parquet)'
 FIGURE = re.compile(rf"\[([^\]]*)\]\(({_FILE})#((?:[^()\s]|\([^()\s]*\))+)\)")
-REFERENCE = re.compile(r"\{([\w.-]+/[^{};]+;[^{}]*)\}")  # in texts of claims
+REFERENCE = re.compile(r"\{([\w.-]+/[^{};]+;[^{}]*)\}")  # a reference inside the text of a claim
 _TABLES = dict[Path, tuple[list[str], list[list[str]]]]
 
 

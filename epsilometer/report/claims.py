@@ -132,7 +132,7 @@ class Section(_Strict):
 
 
 class Paper(_Strict):
-    """The claims of a paper. name: a short name; title: of the page; about: authors, journal and data."""
+    """The claims of a paper. name: a short name; title: the page's title; about: authors, journal and data."""
 
     name: str
     title: str

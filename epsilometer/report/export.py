@@ -21,10 +21,10 @@ _MARKUP = {".md": "github", ".tex": "latex_booktabs"}
 FORMATS = (".csv", ".json", *_MARKUP)
 ESTIMATED = "estimates"
 INTERVAL = "interval"  # a loss with its bounds, `.82 [.6, 1.1]`
-SHORT = (  # of the estimates
+SHORT = (  # main columns of the estimates
     "dataset", "mechanism", "epsilon", "attack", "success_rate", "loss", "upper", "delta_at_4_low", "overall",
 )  # fmt: skip
-SHORT_MARKUP = (  # of the estimates, in Markdown and LaTeX
+SHORT_MARKUP = (  # main columns of the estimates in Markdown and LaTeX
     "dataset", "mechanism", "epsilon", "attack", "success_rate", INTERVAL, "delta_at_4_low", "overall",
 )  # fmt: skip
 # The other tables of results, and their paths under data/; * is a cell. No table contains a text of a data set.

@@ -37,7 +37,7 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
 NONE = "–"
 NAMED = "data set: {dataset} | mechanism: {mechanism} | epsilon: {epsilon:budget}"
 _NUMBER = re.compile(r"[≤≥<~+−-]? ?[\d∞–]|above \d|exact: |at (least|most) \d|not testable$|ceiling$|every time$|$")
-_WIDE = 28  # a cell with more letters counts as words, which wrap
+_WIDE = 28  # a cell with more letters than this counts as words, and may wrap
 _ASIDE = 40  # maximum number of letters of a number with its remark
 _LESS = re.compile(r" (\(|± |to |of )")  # marks the beginning of a number's remark
 

@@ -21,7 +21,7 @@ _APART = 1.01  # if the upper bound is less than this times the lower bound, onl
 
 
 def nats(value: float, ceiling: float = math.inf, way: str = NEAREST) -> str:
-    """Return a loss with two decimals; `above 5.23`, the ceiling, if it is infinite. way: of `rounding.rounded`."""
+    """Return a loss with two decimals; `above 5.23`, the ceiling, if it is infinite. way: as in `rounding.rounded`."""
     return f"{rounded(value, 2, way):.2f}" if math.isfinite(value) else f"above {rounded(ceiling, 2, DOWN):.2f}"
 
 
@@ -102,7 +102,7 @@ def budget(epsilon: float | None) -> str:
 
 
 def share(part: float, way: str = NEAREST) -> str:
-    """Return a share in percent with one decimal: `57.4 %`, without a line break. way: of `rounding.rounded`."""
+    """Return a share in percent with one decimal: `57.4 %`, without a line break. way: as in `rounding.rounded`."""
     return f"{rounded(100 * part, 1, way):.1f}\N{NO-BREAK SPACE}%"
 
 

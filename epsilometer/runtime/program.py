@@ -31,7 +31,7 @@ class Output:
 
 
 def run(arguments: Sequence[str], lines: Sequence[str], name: str) -> Output:
-    """Run a program that reads lines and should write as many lines. name: of the program, in messages.
+    """Run a program that should write one line for each line it reads. name: the program's name in messages.
 
     The program and its children are one process group, and all of them have ended when this call returns. Raises
     OSError if it cannot be started; UserError if it takes longer than `resource_limits.COMMAND_SECONDS`, or writes

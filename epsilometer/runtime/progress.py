@@ -16,7 +16,7 @@ from epsilometer.runtime.streams import notes
 
 T = TypeVar("T")
 
-_SECONDS = 10.0  # between two lines
+_SECONDS = 10.0  # smallest time between two printed lines
 _PART = 3.0  # seconds per part of paced work
 _EARLY, _LONG = 3.0, 15.0  # seconds of work before an estimate is printed, and the shortest estimate that is printed
 _BAR = "{l_bar}{bar}| {elapsed}<{remaining}"

@@ -69,7 +69,7 @@ class Parts:
 def running(stage: str, entry: str, inputs: Callable[[], str], check: Callable[[], None] = _nothing) -> Iterator[None]:
     """Store the parts that a stage finishes inside the block.
 
-    inputs: returns a digest of everything that DVC compares; check: as in `Parts`.
+    inputs: a function that returns a digest of everything that DVC compares. check: as in `Parts`.
     """
     token = _UNDER_WAY.set((FOLDER / stage / entry, inputs, check))
     try:

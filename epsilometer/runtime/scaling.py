@@ -464,7 +464,7 @@ def cluster(engine: Engine) -> Iterator[Any]:
             ending.callback(ray.shutdown)
             try:
                 ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
-            except Exception as error:  # of any type
+            except Exception as error:  # Ray raises errors of many types
                 raise _unusable(address, error) from error
             if address is None and os.environ.get("RAY_AUTH_MODE") != "token":
                 raise UserError(

@@ -196,7 +196,7 @@ def calibrate_texts(
     design: Design = STANDARD,
     name: str = "texts",
 ) -> dict[str, Any]:
-    """Return the row of one mechanism on texts outside a parameter file. name: of the texts, for the row."""
+    """Return the row of one mechanism on texts outside a parameter file. name: the name of the texts in the row."""
     if search.measure == ATTRIBUTE:
         raise UserError(
             "the attribute loss needs a project's labelled data sets; leave out the texts, or the measure", "EPS-S063"
@@ -295,7 +295,7 @@ def _row(
 ) -> dict[str, Any]:
     """Return a row with the columns of `of`.
 
-    run: searches, and returns the result and True if the candidates had equal numbers of words. compare: returns the
+    run: searches, and returns the result, and True if candidates had equal numbers of words. compare: returns the
     comparison by the mechanism's law, if it has one.
     """
     try:

@@ -37,7 +37,7 @@ class OwnOrigin:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on requests of the server's own origin, and refuse others."""
         if scope["type"] == "http" and scope["path"] == "/":
-            await RedirectResponse("/deployments")(scope, receive, send)  # the flows to start, not the dashboard
+            await RedirectResponse("/deployments")(scope, receive, send)  # shows the flows to start, not the dashboard
         elif scope["type"] == "lifespan" or Headers(scope=scope).get("origin") in self.own:
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":

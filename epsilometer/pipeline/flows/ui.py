@@ -130,7 +130,7 @@ def _set_up_pool(client: SyncPrefectClient) -> None:
         client.create_work_pool(
             WorkPoolCreate(name=POOL, type="process", base_job_template=template, concurrency_limit=1)
         )
-    except ObjectAlreadyExists:  # from an earlier start, perhaps of an earlier version
+    except ObjectAlreadyExists:  # an earlier start made it, perhaps an earlier version
         client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=template, concurrency_limit=1))
 
 

@@ -19,7 +19,7 @@ from prefect.cli import app
 
 from epsilometer.pipeline.flows.processes import end, is_alive
 
-POOL = "epsilometer"  # as in prefect.yaml
+POOL = "epsilometer"  # the same name as in prefect.yaml
 _PAUSE = 0.5  # seconds between checks of the server
 
 

@@ -249,8 +249,8 @@ def texts(results: TextResults) -> dict[str, int]:
 def risks(curves: pl.DataFrame, exact: pl.DataFrame, texts: Mapping[str, int], trial_size: int = 2) -> pl.DataFrame:
     """Return the largest probability of guessing the source among CANDIDATES texts, and among all (`exact_loss.risk`).
 
-    Columns RISKS: chance: by the compared pairs; everywhere: over all pairs, null without a bound. curves: schema
-    `EXACT_CURVES`; exact: schema `EXACT`; texts: the number in each data set; trial_size: candidates of a trial.
+    Columns RISKS: `chance` is over the compared pairs, `everywhere` over all pairs, null without a bound. curves:
+    schema `EXACT_CURVES`; exact: schema `EXACT`; texts: the number in each data set; trial_size: candidates of a trial.
     """
     rows, laws = [], {tuple(row[name] for name in (*CELL, "pairs")): row for row in exact.to_dicts()}
     for (dataset, mechanism, epsilon, pairs), curve in curves.sort("level").group_by([*CELL, "pairs"]):

@@ -179,7 +179,7 @@ def _at_most(row: Mapping[str, Any]) -> str:
 
 
 def exceeded(row: Mapping[str, Any]) -> str:
-    """Describe the excess over a limit. row: of the deciding limit."""
+    """Describe the excess over a limit. row: the row of the deciding limit."""
     if row["limit"] == LOSS:
         low, allowed = guesses_beside(row["low"], row["allowed"], DOWN), guesses(row["allowed"], NEAREST)
         return f"an attacker is right in at least {low} of 100 guesses between two texts, where {allowed:g} are allowed"
@@ -408,7 +408,7 @@ def reasons(
 ) -> Iterator[Table]:
     """Yield a table per data set: the decision of each cell, its utility, and the bounds of each limit's figure.
 
-    claims: from `possible.pure_claims`. alpha: of the audit.
+    claims: from `possible.pure_claims`. alpha: the audit's alpha.
     """
     for (dataset,), rows in table.group_by("dataset", maintain_order=True):
         shown, anchors = [], []

@@ -22,7 +22,7 @@ from epsilometer.report.section import Section
 from epsilometer.report.table import NAMED, Table, records
 from epsilometer.report.wording import loss_between, unbounded
 
-_BESIDE = "embedding"  # the attack with which others are compared, as in TeDA's table 2
+_BESIDE = "embedding"  # all other attacks are compared with this one, as in TeDA's table 2
 _TEXTS = 512  # number of texts for the norms of latents, as for signal over noise
 
 

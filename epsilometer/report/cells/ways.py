@@ -62,7 +62,7 @@ def section(results: TextResults) -> Section | None:
 
 
 def sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a sentence for each way: its F1 and its command. rows: of one data set, with `guesses` and `limits`."""
+    """Return a sentence for each way: its F1 and its command. rows: a data set's rows, with `guesses` and `limits`."""
     public = next(row for row in rows if row["way"] == "public")
     release = next(row for row in rows if row["way"] == "release")
     rewritten = [row for row in rows if row["way"] == "rewrites"]
