@@ -1,10 +1,10 @@
 """Dominating pairs: for each release and kind of neighbours, the laws P and P' that are hardest to tell apart.
 
-Each pair describes one step. It dominates if, for every eps, its sup_S P(S) - e^eps P'(S) is at least as large as that
-of the step's two output laws on any neighbouring data sets. Dominating pairs compose (Zhu, Dong and Wang 2022, "Optimal
-accounting of differential privacy via characteristic function", theorem 10): the loss of T steps is at most that of T
-independent copies of the pair, and equal to it in the worst case. To compute it, only the law of the pair's loss
-L = ln P/P' under P is needed.
+Each pair describes one step. Let H(eps) be sup_S P(S) - e^eps P'(S) for two laws. A pair dominates if, for every eps,
+its H(eps) is at least that of the step's output laws on any two neighbouring data sets. Dominating pairs compose (Zhu,
+Dong and Wang 2022, "Optimal accounting of differential privacy via characteristic function", theorem 10): the loss of T
+steps is at most that of T independent copies of the pair, and equal to it in the worst case. To compute it, only the
+law of the pair's loss L = ln P/P' under P is needed.
 
 **Gaussian, Poisson with rate q, one example added or removed** (or zeroed, which leaves its gradient out of the sum).
 If the example is removed, P = (1-q) N(0, s^2) + q N(1, s^2) and P' = N(0, s^2); if it is added, P and P' are exchanged

@@ -3,7 +3,7 @@
 The upper bound (`steps.py`) assumes that the adversary sees the example's coin. In fact the release is an average, in
 which N - 1 other examples, each with its own coin, hide whether this example is present and the draw for its gradient.
 For a lower bound, the loss of one pair of data sets is enough. In this pair, the example's gradient is v in every step
-of one data set and -v in the other, and the gradients of all other examples are u, orthogonal to v. Two adversaries see
+of one data set, and -v in the other. The gradients of all other examples are u, orthogonal to v. Two adversaries see
 the sum S of draws. Each of them proves a lower bound.
 
 **The first adversary uses the component along v** of every step,
@@ -29,8 +29,8 @@ so Chernoff's bound can be computed. For every l, e >= 0:
     P'(shown) <= e^(-l t + e B) (1 - q + q M(|(l - kappa) v - e u|) / M(kappa))
                                 (1 - q + q M(|l v + (kappa - e) u|) / M(kappa))^(N-1) = p'.
 
-In the same way, Chernoff's bounds on P(Y <= t | b = 1) and P(S'u >= B | b = 1) add up to a bound on
-1 - P(shown | b = 1), and so give a number p with P(shown) >= p. The steps are independent. For any k, the event that at
+In the same way, Chernoff's bounds on P(Y <= t | b = 1) and P(S'u >= B | b = 1) add up to an upper bound on
+1 - P(shown | b = 1). This gives a number p with P(shown) >= p. The steps are independent. For any k, the event that at
 least k of T steps show the example gives epsilon >= ln (P(Bin(T, p) >= k) - delta) - ln (T choose k) - k ln p'.
 
 Both bounds hold up to floating point. t, B, l, e and k are chosen for the largest bound, and any choice is valid.

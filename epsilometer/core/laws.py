@@ -52,8 +52,8 @@ class Laws:
     table:     a cache of the weights of rows, by (row, epsilon), which publications use. All laws of a mechanism share
                it, so set it only if a row number means the same row in all of them.
 
-    Rows and entries are checked at every use. LawError, with the text's number and epsilon, is raised for a row of
-    wrong shape, for probabilities that do not sum to one (to 1e-6 nats), and for an entry that differs from its row.
+    Rows and entries are checked at every use. LawError is raised for a row of wrong shape, for probabilities that do
+    not sum to one (to 1e-6 nats), and for an entry that differs from its row. It names the text's number and epsilon.
     Each call of `entries` compares at most four rows.
     """
 

@@ -1,8 +1,8 @@
 """The interface of mechanisms: texts in, texts out, and optional capabilities.
 
-A user's own mechanism is a Python file with either a class that has `rewrite(texts, epsilon, noise)` and
-`guarantee(epsilon)`, or a plain function `rewrite(text, epsilon, rng) -> str` (then without a claim). A mechanism
-without a privacy budget sets `has_budget = False`, or is a function `rewrite(text, rng) -> str`.
+A user's own mechanism is a Python file with a class or a plain function. The class has `rewrite(texts, epsilon, noise)`
+and `guarantee(epsilon)`. The function is `rewrite(text, epsilon, rng) -> str`, and has no claim. A mechanism without a
+privacy budget sets `has_budget = False`, or is a function `rewrite(text, rng) -> str`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Disjoint parts of a data set: they share no text, no pair of texts and no author.
 
-Two rows are in one group if they agree in the grouping columns (the same author or pair), if their texts differ only in
-case, white space and punctuation, or if both are in the group of a third row. Each group is in one part as a whole.
+Two rows are in one group if they agree in the grouping columns (the same author or pair), or if their texts differ only
+in case, white space and punctuation. Two rows that are both in the group of a third row are in one group, too. Each
+group is in one part as a whole.
 """
 
 from __future__ import annotations

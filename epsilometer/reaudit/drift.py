@@ -1,8 +1,8 @@
 """Test an audit for differences from the accepted baseline: exact tests, corrected for their number.
 
-If the trials are those of the baseline, the test is McNemar's exact test (`comparison`). It tests only that each trial
-is as likely to be guessed as before, with fresh or shared noise. Otherwise the test is Fisher's exact test of two
-samples. The rows of an audit share its level by Holm's step-down correction (Holm 1979), which is valid however the
+If the trials are those of the baseline, the test is McNemar's exact test (`comparison`). Its hypothesis is only that
+a trial is as likely to be guessed as before, with fresh or shared noise. Otherwise the test is Fisher's exact test of
+two samples. The rows of an audit share its level by Holm's step-down correction (Holm 1979), which is valid however the
 rows depend on each other. The audits of a year share alpha by a spending function (`level`): a year without a change
 raises a false alarm with probability at most alpha, however many audits it has. Losses are in nats.
 

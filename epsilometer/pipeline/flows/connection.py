@@ -67,8 +67,8 @@ def server_or_exit() -> subprocess.Popen[bytes] | None:
 def server() -> subprocess.Popen[bytes] | None:
     """Connect to Prefect's server at PREFECT_API_URL, or start a server that ends with the returned process.
 
-    Raises UserError if no server answers at that address, if it is another user's (neither the secret nor a run is sent
-    there), or if a new server does not start.
+    Raises UserError if no server answers at that address, if the server is another user's, or if a new server does not
+    start. Neither the secret nor a run is sent to another user's server.
     """
     url = urlsplit(PREFECT_API_URL.value() or "")
     if not url.hostname:
