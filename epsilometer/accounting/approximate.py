@@ -10,11 +10,12 @@ sum is treated as normal and divided by A, it is a sum of unit gradients with no
 
 The approximate epsilon is that of such Gaussian noise (`dominating_pairs.py`), for the same schedule and neighbours.
 
-- *In fixed batches* the adversary knows who is in the batch. All its gradients may lie along v, like both versions of
-  the example in question. Then Var W applies.
+- *In fixed batches* the adversary knows who is in the batch. In the worst case all gradients of the batch lie along v,
+  and so do both versions of the replaced example. Then Var W applies.
 - *Under coins* the number of gradients along v is random, which hides the example's contribution along v better than
-  Var W does. So the worst case is a direction u of all others that is orthogonal to v, as for the proved lower bound
-  (`hidden.py`). That bound is within a percent if kappa is so small that its cells do not truncate the rare outputs.
+  Var W does. So in the worst case, the gradients of all other examples have a direction u orthogonal to v, as for the
+  proved lower bound (`hidden.py`). Where kappa is so small that the cells of that bound do not truncate rare outputs,
+  the bound and this approximation agree within one percent.
 
 If a gradient is drawn in parts, squared distances add up: 1 / sigma^2 is the sum over the parts.
 
@@ -22,7 +23,7 @@ The approximation ignores two effects, both in the adversary's favour. The lengt
 number, up to an error of n sqrt(2 / d); the length of a Gaussian sum does not. And the tails of a sum of few draws are
 not normal. So the approximation is not an upper bound, and no claim uses it. It was compared with the optimal test of
 whole sums in 100 and 400 dimensions (`test_approximate.py`): delta is right to .02 with 16 and 32 draws. With 8 draws
-it is too low, by .05 at epsilon 3. If a batch is one text, the draw itself is seen, and the draw's own law applies.
+it is too low, by .05 at epsilon 3. If a batch is one text, the adversary sees the draw itself, and its law applies.
 """
 
 from __future__ import annotations

@@ -1,29 +1,31 @@
 """Dominating pairs: for each release and kind of neighbours, the laws P and P' that are hardest to tell apart.
 
-A pair is of one step. It dominates if, for every eps, its sup_S P(S) - e^eps P'(S) is at least that of any two
-neighbouring data sets. Dominating pairs compose (Zhu, Dong and Wang 2022, "Optimal accounting of differential privacy
-via characteristic function", theorem 10): T steps lose at most what T independent copies of the pair lose, and exactly
-that in the worst case. Only the law of the pair's loss L = ln P/P' under P matters.
+Each pair describes one step. Let H(eps) be sup_S P(S) - e^eps P'(S) for two laws. A pair dominates if, for every eps,
+its H(eps) is at least that of the step's output laws on any two neighbouring data sets. Dominating pairs compose (Zhu,
+Dong and Wang 2022, "Optimal accounting of differential privacy via characteristic function", theorem 10): the loss of T
+steps is at most that of T independent copies of the pair, and equal to it in the worst case. To compute it, only the
+law of the pair's loss L = ln P/P' under P is needed.
 
-**Gaussian, Poisson with rate q, one example added or removed** (or zeroed: its gradient is then not a term of the sum).
+**Gaussian, Poisson with rate q, one example added or removed** (or zeroed, which leaves its gradient out of the sum).
 If the example is removed, P = (1-q) N(0, s^2) + q N(1, s^2) and P' = N(0, s^2); if it is added, P and P' are exchanged
-(Zhu, Dong and Wang 2022, theorem 11). Both pairs are needed: neither loses more at every eps.
+(Zhu, Dong and Wang 2022, theorem 11). Both pairs are needed, since neither has the larger loss at every eps.
 
 **Gaussian, Poisson, one example replaced**: P = (1-q) N(0, s^2) + q N(1, s^2), P' = (1-q) N(0, s^2) + q N(-1, s^2).
 Proof that it dominates the pair of any two gradients g, g' of length at most 1. Let k = e^eps >= 1, R = N(0, s^2 I),
 A = N(g, s^2 I), B = N(g', s^2 I), and S any set. Then P(S) - k P'(S) = q A(S) - (k-1)(1-q) R(S) - k q B(S). By Neyman
 and Pearson R(S) >= Phi(Phi^-1(A(S)) - |g|/s) and B(S) >= Phi(Phi^-1(A(S)) - |g - g'|/s), where |g| <= 1 and |g - g'|
 <= 2. In the pair above, a half-line with the same A(S) attains both bounds at once, at |g| = 1, |g - g'| = 2. For k < 1
-the same holds with P and P' exchanged, which is again a pair of this kind.
+the proof applies to P and P' exchanged, which are again a pair of this kind.
 
-**A directional draw, replaced**: the von Mises-Fisher laws about opposite directions. The loss is 2 kappa W, W being
-the cosine of a draw. Proof that H(theta) = sup_S P_mu(S) - e^eps P_nu(S) grows with the angle: the best S is a
-half-space {v'y > c} with v in the plane of mu and nu. Turning nu away from mu in this plane lowers v'nu. And
-P_m(v'y > c) falls with v'm: under the reflection R in the hyperplane between two means, v'y > v'Ry on the side where
-the nearer law is denser.
+**A directional draw, replaced**: the von Mises-Fisher laws about opposite directions. The loss is 2 kappa W, where W is
+the cosine between a draw and its mean. Proof that H(theta) = sup_S P_mu(S) - e^eps P_nu(S) grows with the angle theta
+between mu and nu: the best S is a half-space {v'y > c} with v in the plane of mu and nu. Turning nu away from mu in
+this plane lowers v'nu. A lower v'm means a lower P_m(v'y > c). To see this, reflect y in the hyperplane between two
+means, by R. On the side of the mean with the larger v'm, the law about this mean is denser, and v'y > v'Ry.
 
-**A directional draw, zeroed**: the law about a direction and the uniform law, which is that of a zero gradient.
-All directions are equivalent. The loss is kappa W - ln M, or ln M - kappa U in reverse.
+**A directional draw, zeroed**: the law about a direction, and the uniform law, from which a zero gradient is drawn.
+All directions are equivalent. The loss is kappa W - ln M. In reverse it is ln M - kappa U, where U is the cosine of a
+uniform draw and M = E e^(kappa U).
 
 A directional draw has no pair for an added or removed example: an average of L - 1 unit vectors has another support
 than an average of L, so no pure epsilon is finite.
@@ -61,7 +63,7 @@ class Pair(Protocol):
         ...
 
     def spans(self, tail: float) -> list[tuple[float, float]]:
-        """Return intervals of x, ascending and disjoint, outside which P has at most the probability 2 `tail`."""
+        """Return ascending, disjoint intervals of x. Outside them, P has a probability of at most 2 `tail`."""
         ...
 
     def loss(self, x: Array) -> Array:
@@ -69,7 +71,7 @@ class Pair(Protocol):
         ...
 
     def place(self, losses: Array) -> Array:
-        """Return the x at which L has these values; an end of the line if L never has the value."""
+        """Return the x at which L has each of these values; the end of the range of x if L never has a value."""
         ...
 
     def log_density(self, x: Array) -> Array:
@@ -143,7 +145,7 @@ class Added(_Sampled):
 
     @property
     def largest(self) -> float:
-        """The loss of an output that is almost impossible with the example's contribution."""
+        """The limit of the loss, at outputs that are almost impossible if the example enters."""
         return math.inf if self.rate == 1 else -math.log1p(-self.rate)
 
     def spans(self, tail: float) -> list[tuple[float, float]]:
@@ -312,7 +314,7 @@ def _angle_scale(kappa: float, dimension: int) -> float:
 def _angles(kappa: float, dimension: int, tail: float) -> tuple[float, float]:
     """Return the smallest and the largest angle; at most about `tail` of the mass lies outside them.
 
-    They are the angles where the log-density is x nats below its mode. The density falls at least as fast beyond them,
-    so the mass there is less than e^-x, times the ratio of the range to the scale. 12 nats more than cover this ratio.
+    At both angles the log-density is x = 12 - ln `tail` nats below its maximum, and beyond them it falls at least as
+    fast. So the mass outside is less than e^-x times the ratio of the range to the scale, which is less than e^12.
     """
     return angle_range(kappa, dimension, 12 - math.log(tail))

@@ -1,10 +1,10 @@
 """A lower bound on epsilon for directional noise if coins choose the batch, so that other examples hide one example.
 
-The upper bound (`steps.py`) shows the adversary the example's coin. The release is an average, in which N - 1 other
-examples, each with its own coin, hide whether this example is present and what it drew. A lower bound needs only one
-pair of data sets with this loss. Here it is: in every step the example's gradient is v in one data set and -v in the
-other, and the gradients of all other examples are u, orthogonal to v. Two adversaries see the sum S of draws. The loss
-that either of them proves is a lower bound.
+The upper bound (`steps.py`) assumes that the adversary sees the example's coin. In fact the release is an average, in
+which N - 1 other examples, each with its own coin, hide whether this example is present and the draw for its gradient.
+For a lower bound, the loss of one pair of data sets is enough. In this pair, the example's gradient is v in every step
+of one data set, and -v in the other. The gradients of all other examples are u, orthogonal to v. Two adversaries see
+the sum S of draws. Each of them proves a lower bound.
 
 **The first adversary uses the component along v** of every step,
 
@@ -12,25 +12,26 @@ that either of them proves is a lower bound.
 
 Here b and c_j are coins of probability q, W is the cosine of a draw about v, and T_j is the component along v of a draw
 about u. The density of T_j is proportional to (1 - t^2)^((d-3)/2) M_(d-1)(kappa sqrt(1 - t^2)). Y is post-processing of
-the release, so the epsilon of this pair is a lower bound. The masses of Y in cells (a sixth of the smallest deviation
-wide) follow from its characteristic function, (1 - q + q phi_W)(1 - q + q phi_T)^(N-1), by one FFT, so no draw is
-rounded. phi_W and phi_T are computed by quadrature.
+the release, so the epsilon of this pair is a lower bound. The law of Y is computed as masses of cells, each a sixth
+of the smallest standard deviation wide. One FFT of the characteristic function (1 - q + q phi_W)(1 - q + q phi_T)^(N-1)
+of Y gives the masses, so no draw is rounded. phi_W and phi_T are computed by quadrature.
 
-Only the empty batch is an atom, which is added separately. In few dimensions the function may be above 1e-13 at the
-last frequency. Then normal noise is added to Y until it is not: truncation without noise would reveal more than Y does.
-Cells of less than 1e-11 at the ends are merged with their neighbours. Both changes are post-processing.
+The empty batch is the only atom of Y, and its mass is added separately. In few dimensions the characteristic function
+may be above 1e-13 at the last frequency. Then normal noise is added to Y to bring it below, since truncation without
+noise would reveal more than Y does. At both ends, cells with a mass below 1e-11 are merged with their neighbours. The
+noise and the merging are post-processing.
 
 **The second adversary counts the steps that show the example.** Under little noise the rarest outputs decide the loss,
-and the cells above truncate these. A step shows the example if Y > t and S'u < B, which excludes large batches, since
-they hide more. A draw V about mu has E e^(l'V) = M(|kappa mu + l|) / M(kappa), so Chernoff's bound is exact. For every
-l, e >= 0:
+and the first adversary loses them by merging cells. A step shows the example if Y > t and S'u < B. The second condition
+excludes large batches, which hide the example better. A draw V about mu has E e^(l'V) = M(|kappa mu + l|) / M(kappa),
+so Chernoff's bound can be computed. For every l, e >= 0:
 
     P'(shown) <= e^(-l t + e B) (1 - q + q M(|(l - kappa) v - e u|) / M(kappa))
                                 (1 - q + q M(|l v + (kappa - e) u|) / M(kappa))^(N-1) = p'.
 
-In the same way, 1 - P(shown | b = 1) is at most the sum of the bounds on Y <= t and on S'u >= B, so P(shown) >= p. The
-steps are independent. For any k, counting whether k of T steps show the example gives
-epsilon >= ln (P(Bin(T, p) >= k) - delta) - ln (T choose k) - k ln p'.
+In the same way, Chernoff's bounds on P(Y <= t | b = 1) and P(S'u >= B | b = 1) add up to an upper bound on
+1 - P(shown | b = 1). This gives a number p with P(shown) >= p. The steps are independent. For any k, the event that at
+least k of T steps show the example gives epsilon >= ln (P(Bin(T, p) >= k) - delta) - ln (T choose k) - k ln p'.
 
 Both bounds hold up to floating point. t, B, l, e and k are chosen for the largest bound, and any choice is valid.
 """
@@ -72,7 +73,7 @@ _LARGE_AT = (1.5, 2.0, 3.0)  # values of B: standard deviations by which the bat
 
 
 def lower_end(release: VonMisesFisher, schedule: Poisson, delta: float) -> float:
-    """Return a lower bound on the training's epsilon at delta if one example is replaced; 0 if none is known.
+    """Return a lower bound on the training's epsilon at delta if one example is replaced; 0 if nothing is proved.
 
     For a release in parts, the bound is that of the best single part. Parts with two dimensions are left out.
     """
@@ -137,9 +138,10 @@ def by_shown_steps(kappa: float, dimension: int, schedule: Poisson, delta: float
 def chances(
     kappa: float, dimension: int, schedule: Poisson, *, threshold: float, deviations: float
 ) -> tuple[float, float]:
-    """Return p, a lower bound on P(a step shows the example), and ln p', an upper bound for the other data set.
+    """Return p and ln p': bounds on the probability that a step shows the example.
 
-    threshold: t. deviations: standard deviations by which S'u < B lets the batch size exceed its mean.
+    p is a lower bound for the first data set, p' an upper bound for the other. threshold: t. deviations: sets B, by the
+    number of standard deviations by which the batch size may exceed its mean.
     """
     rate, others = float(schedule.rate), schedule.texts - 1
     cosine, base = mean_cosine(kappa, dimension), log_moment(kappa, dimension)

@@ -2,12 +2,13 @@
 
 It is a file of JSON lines in a folder of the curator, with a key in the same folder. An entry records a release: its
 claim, and for each person a keyed digest of their id with what the release spends for that person. A claim per user
-counts once for a person, and a claim per document t times for a person with t texts. Sums are for the replacement of a
-person. So a claim for adding or removing counts twice, since a replacement is a removal and an addition. By group
-privacy, a claim that counts t times is (t epsilon, t e^((t - 1) epsilon) delta) (Vadhan 2017, lemma 2.2). Epsilons add,
-and deltas add (basic composition, Dwork et al. 2006). Some claims bound no epsilon of a person here, and are recorded
-as
-unbounded: claims per word, for texts of one length, times a metric, in zCDP, Renyi or GDP, and missing claims.
+counts once for a person, and a claim per document t times for a person with t texts. A person's sum is the epsilon and
+delta for replacing that person. So a claim for adding or removing a person counts twice, since a replacement is a
+removal and an addition. By group privacy, a claim that counts t times is (t epsilon, t e^((t - 1) epsilon) delta)
+(Vadhan 2017, lemma 2.2). Epsilons add, and deltas add (basic composition, Dwork et al. 2006).
+
+Some claims bound no epsilon of a person here, and are recorded as unbounded: claims per word, claims for texts of one
+length, claims times a metric, claims in zCDP, Renyi or GDP, and missing claims.
 
 An entry is written and synced under a lock before anything is published. A process that is killed earlier has published
 nothing. A process that is killed later leaves an entry for a release that nobody saw, which errs on the safe side. A
@@ -80,9 +81,9 @@ def spent(claim: Guarantee | None, times: int) -> Sum:
 class Standing:
     """The ledger after an entry.
 
-    before, after: the largest sum of a person in this release, without and with it. again: how many of its people are
-    in an earlier release. of_all: the sum for a person who is in every release of the ledger. It depends on nobody's
-    presence, and is an upper bound for every person. Claims per document count once in it.
+    before, after: the largest sum of a person in this release, without and with this release. again: the number of its
+    people who are in an earlier release. of_all: the sum for a person with one text in every release of the ledger. It
+    does not reveal who is in a release, and is an upper bound for every person with at most one text in each.
     """
 
     before: Sum

@@ -18,8 +18,8 @@ deviations, and floating-point errors are relative to Chernoff's bound, not to 1
 are added to one bound and subtracted from the other: the mass outside the window, the transform's error, and the mass
 that the grid omits in one step.
 
-The error of floating-point masses was measured, not proved: delta is raised and lowered by 1e-4 of itself. delta is
-never below e^-20 of Chernoff's bound.
+The error of floating-point masses was measured, not proved. To cover it, delta is raised and lowered by 1e-4 of itself.
+The tilt is reduced until delta is at least e^-20 of Chernoff's bound.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Array = NDArray[np.float64]
 WIDTH = 0.01  # largest width of a bracket: relative to epsilon, absolute below epsilon 1
 _ROUNDING = 1e-4  # share of delta that covers floating-point errors
 _DIGITS = 20.0  # most nats that delta may lie below Chernoff's bound
-_LEFT_OUT = 1e-7  # share of delta that may lie outside the spans
+_LEFT_OUT = 1e-7  # largest probability outside the spans, as a share of delta
 _FAILURE = 1e-3  # eta as a share of delta
 _BELOW = 40.0  # nats: the lowest losses, at most e^-40 of the tilted mass, are left out
 _SCALES = tuple(np.geomspace(0.3, 60, 12).tolist())  # scales for `window`
@@ -79,7 +79,7 @@ def bracket(directions: Sequence[Step], steps: int, delta: float, width: float =
 
 
 def _one_direction(spread: _Spread, width: float) -> EpsilonBracket:
-    share = 0.4  # initial share of the width for the lower bound
+    share = 0.4  # part of the allowed width by which rounding may lower the lower bound, at first
     while True:
         result = _composed(spread, spread.grid(share * width * max(1.0, spread.chernoff)))
         narrow = result.upper - result.lower <= width * max(1.0, result.upper)
@@ -236,7 +236,7 @@ def _ends(spread: _Spread, law: TiltedLaw, raised: float, spread_of: tuple[float
 class _Rounded:
     """The tilted and rounded losses of independent draws from one pair, and ln of their mass.
 
-    mean, variance: of the amount D by which rounding raised their losses, under P.
+    mean, variance: mean and variance, under P, of the amount D by which rounding raised their losses.
     """
 
     summand: Summand

@@ -17,7 +17,7 @@ from epsilometer.accounting.dominating_pairs import Atoms, Pair
 Array = NDArray[np.float64]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
-_PANELS = 16  # per scale of a density: errors of about 1e-12
+_PANELS = 16  # panels per scale of a density, for errors of about 1e-12
 _CHUNK = 1 << 16  # panels at a time
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from epsilometer.core.errors import UserError
 
-MOST_STEPS = 10**9  # of a training; more cannot be composed
+MOST_STEPS = 10**9  # most steps of a training; more cannot be composed
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Poisson(_Schedule):
 
 @dataclass(frozen=True)
 class Shuffled(_Schedule):
-    """Disjoint batches, the same in every pass: each example enters one step of a pass, and no randomness hides which.
+    """Disjoint batches, the same in every pass: each example enters one known step of every pass.
 
     The N examples are dealt into ceil(N / B) batches whose sizes are public and differ by one at most.
     """

@@ -8,12 +8,12 @@ For comparison, `published` repeats what "Empirical Calibration and Metric Diffe
 
 - Gaussian: Renyi by the orders of released accountants, 1.1 to 63. An upper bound, loose for epsilons above 100.
 - Directional: 2 kappa for any number of passes (corollary 2). The proof composes disjoint batches, so it holds for one
-  pass. With E passes, E draws are made about each gradient, and if every draw is y = (mu - nu) / |mu - nu| the loss
-  is 2 kappa E.
+  pass. With E passes, each gradient gets E draws. If every draw is y = (mu - nu) / |mu - nu|, the loss is 2 kappa E.
 - Directional in m parts: 2 kappa sqrt(m) (corollary 1). Each part is scaled to length 1 and drawn with kappa. So if two
   gradients are opposite in every part, and the draws equal the first one's directions, the loss is 2 kappa m.
 - By angle: kappa times the angle between gradients (corollary 3), at most pi kappa. The exact loss is kappa times their
-  distance, 2 kappa sin(angle / 2). The bound is loose by up to pi / 2, and like the others false after some passes.
+  distance, 2 kappa sin(angle / 2). The bound is loose by a factor of up to pi / 2 and, like the other bounds, false
+  after some number of passes.
 
 Pure losses and brackets of directional noise are computed for the draws. An average of the draws has the same largest
 loss, since an average of length 1 reveals every draw, and no larger loss at a delta > 0. Under coins the two bounds of
@@ -133,8 +133,8 @@ def caveat(schedule: Schedule, delta: float) -> str | None:
 def effective_noise(release: VonMisesFisher, schedule: Schedule) -> float:
     """Return the sigma of Gaussian noise that moves a step's sum of unit gradients as much as the draws do.
 
-    L draws, L being the expected batch, have the mean A mu and the tangent variance A / kappa per coordinate. Their sum
-    divided by A therefore has the standard deviation sqrt(L / (A kappa)) per coordinate. With several parts, the
+    Let L be the expected batch. Each of L draws has the mean A mu and the tangent variance A / kappa per coordinate. So
+    their sum divided by A has the standard deviation sqrt(L / (A kappa)) per coordinate. With several parts, the
     largest one counts. Sigma measures the noise of the *average*. Each draw is also noisy by itself, which sigma does
     not cover.
     """

@@ -33,7 +33,7 @@ OF_TRAINING = (Neighbours.ADDED_OR_REMOVED, Neighbours.REPLACED, Neighbours.ZERO
 
 @dataclass(frozen=True)
 class Step:
-    """The loss of a step: the sum over independent pairs with probability `coin`, which is visible; else no loss."""
+    """The loss of a step: with probability `coin` the sum over independent pairs, else 0. The coin is visible."""
 
     pairs: tuple[Pair | Atoms, ...]
     coin: float = 1.0

@@ -78,7 +78,7 @@ def compare_texts(
 ) -> list[dict[str, Any]]:
     """Return the rows of a comparison on your own texts: both mechanisms rewrite the sources of the same trials.
 
-    name: of the texts, for the rows.
+    name: the name of the texts in the rows.
     """
     check_design(design)
     texts, attacks, k = api.distinct(texts), api.chosen_attacks(None), design.k
@@ -94,7 +94,7 @@ def compare_texts(
 
 
 def budgeted(mechanism: Mechanism, name: str, epsilon: float | None) -> tuple[Mechanism, float]:
-    """Return a mechanism and its budget. name: of the mechanism, as the user gave it."""
+    """Return a mechanism and its budget. name: the mechanism's name, as the user gave it."""
     if epsilon is None and has_budget(mechanism):
         raise UserError(
             f'{name} needs an epsilon; write {name}=EPSILON, or in Python a pair, ("{name}", EPSILON)', "EPS-S069"

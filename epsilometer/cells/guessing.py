@@ -22,8 +22,8 @@ from epsilometer.project.paths import audited_texts
 class GuessedTrials:
     """The attacks' results on some trials.
 
-    rows: numbers of the trials; guesses: by attack, at each epsilon; tallies: what each attack's counters have counted
-    on these trials, at each epsilon; encoded: vectors of rewrites by text, from attacks that use the audit's encoder.
+    rows: numbers of the trials; guesses: by attack, at each epsilon; tallies: the counts by each attack's counters on
+    these trials, at each epsilon; encoded: vectors of rewrites by text, from attacks that use the audit's encoder.
     """
 
     rows: NDArray[np.int64]

@@ -27,8 +27,8 @@ from epsilometer.reaudit.hashes import DIGITS, short_hash
 def settings(params: TextsParams) -> dict[str, Any]:
     """Return the settings that comparable audits share: alpha, number of candidates, attacks and their settings.
 
-    `trials`: for each data set the temperature and match that candidates are sampled with, its split and the size of
-    its sets; `embedding`: the encoder that they are sampled with.
+    `trials`: for each data set, the temperature and the match of the sampling of candidates, the split, and the size of
+    its sets. `embedding`: the encoder that this sampling uses.
     """
     attacks = {name: json.loads(json.dumps(dict(settings))) for name, settings in params.attacks.items()}
     trials = {
@@ -83,8 +83,10 @@ def _estimates(params: TextsParams, folder: Path) -> dict[Row, Estimate]:
 
 
 def trial_set(params: TextsParams, dataset: str, folder: Path = Path(".")) -> tuple[str, NDArray[np.int16]]:
-    """Return a hash of a data set's trials (the candidates' ids, which hash their texts, and the targets); the
-    targets."""
+    """Return a hash of a data set's trials, and the targets.
+
+    The hash is of the targets and of the candidates' ids, which are hashes of their texts.
+    """
     texts = tables.read(folder / f"data/prepared/{dataset}.parquet", PREPARED)
     ids = texts.filter(pl.col("split") == params.datasets[dataset].use)["id"]
     trials = tables.read(folder / f"data/trials/{dataset}.parquet", TRIALS)

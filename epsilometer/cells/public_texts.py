@@ -15,8 +15,8 @@ def public_texts(params: TextsParams, corpus: PublicCorpus) -> list[str]:
     """Return public texts: all parts of a generator, the first `count` texts of another source, or a data set's public
     part.
 
-    A generator writes some texts under more than one seed. The texts that it writes for an audited data set are left
-    out, so that no model is audited on its training texts.
+    A generator writes some texts under more than one seed. Texts that it also writes for an audited data set are left
+    out, so that no model is audited on texts that it was trained on.
     """
     if corpus.dataset is not None:
         texts: list[str] = audited_corpus(params, corpus.dataset).table.filter(split=PUBLIC)["text"].to_list()

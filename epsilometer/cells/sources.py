@@ -55,7 +55,7 @@ def _slug(name: str) -> str:
 
 
 def _of_cell(params: TextsParams, cell: Cell, folder: Path) -> Record:
-    """Return the record of a cell: the mechanism's settings, and a hash of its resource unless a stage makes that."""
+    """Return the record of a cell: the mechanism's settings, and a hash of the resource unless a stage makes it."""
     settings = {"settings": cell.settings, "epsilons": cell.budgets, "resource": cell.resource}
     if cell.resource is None or any(PurePath(cell.resource).is_relative_to(out) for out in _of_stages(params)):
         return _said(settings)

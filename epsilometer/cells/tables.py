@@ -9,7 +9,7 @@ import polars as pl
 from epsilometer.core.guarantees import budget_name
 from epsilometer.core.tables import Schema
 
-SIMILARITY: Schema = {  # over the first `texts` trials: the mean cosine, its interval, and BLEU over the whole
+SIMILARITY: Schema = {  # of the first `texts` trials: the mean cosine, its interval, and BLEU of all together
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
@@ -21,7 +21,7 @@ SIMILARITY: Schema = {  # over the first `texts` trials: the mean cosine, its in
 }
 
 
-SIMILARITIES: Schema = {  # a row per trial and metric
+SIMILARITIES: Schema = {  # has a row per trial and metric
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
@@ -35,10 +35,10 @@ SIMILARITIES: Schema = {  # a row per trial and metric
 WAYS: Schema = {  # macro F1 of a learner by three ways to share labelled texts (`auditing.corpora.ways`)
     "dataset": pl.String,
     "label": pl.String,
-    "way": pl.String,  # "public": public texts alone, "rewrites": one at a time, "release": the whole corpus
-    "mechanism": pl.String,  # of rewrites
+    "way": pl.String,  # "public": only public texts; "rewrites": private texts, each rewritten; "release": a corpus
+    "mechanism": pl.String,  # the mechanism of rewrites
     "epsilon": pl.Float64,
-    "texts": pl.Int64,  # labelled by hand, rewritten, or in the released corpus
+    "texts": pl.Int64,  # number of texts: labelled by hand, rewritten, or in the released corpus
     "f1": pl.Float64,
     "loss": pl.Float64,  # guess loss between two texts under the noise of a release; null for the others
 }
@@ -50,7 +50,7 @@ def ways_path() -> Path:
 
 
 def sets_path(dataset: str) -> Path:
-    """Return the path of the sets behind a data set's trials (schema `SETS`); without rows if trials are of pairs."""
+    """Return the path of the sets behind a data set's trials (schema `SETS`); no rows unless trials are of sets."""
     return Path(f"data/trials/{dataset}.sets.parquet")
 
 
@@ -70,7 +70,7 @@ def rewrites_path(cell: str, epsilon: float | None) -> Path:
 
 
 def stated_path(cell: str) -> Path:
-    """Return the path of what a cell's mechanism states at each epsilon (`auditing.claims.stated`)."""
+    """Return the path of the statements of a cell's mechanism at each epsilon (`auditing.claims.stated`)."""
     return Path(f"data/rewrites/{cell}/stated.json")
 
 

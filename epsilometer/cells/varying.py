@@ -1,4 +1,4 @@
-"""The data that variations of a cell share: the texts to draw candidates from, and the groups of candidates."""
+"""The data that all variations of a cell use: the texts that candidates are sampled from, and their groups."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 The rows are about data sets that a cell audits and that have a label to learn: the first label that does not identify
 authors or pairs (`group`) and is not an attribute to hide (`decide.attributes`). Public texts are those of the public
 part or, if there is none, of splits that are not audited. A fifth of the audited texts is held out, in whole groups. A
-data set has no rows if it has too few texts in all or of a label.
+data set has no rows if it has too few texts, in all or with one of the labels.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from epsilometer.corpora.parts import GROUP, PUBLIC, places
 from epsilometer.mechanisms.selection.shared.public_exemplars import embed
 from epsilometer.project.paths import audited, prepared
 
-EPSILONS = (1.0, 2.0)  # of released corpora; at 2 the average loss between two texts is 1 nat
+EPSILONS = (1.0, 2.0)  # of released corpora; at epsilon 2, the average loss between two texts is 1 nat
 _HELD_OUT = 0.2
 _MOST = 2000  # maximum number of public texts, and of private texts
 _OF_LABEL = 10  # minimum number of private texts of a label, on average

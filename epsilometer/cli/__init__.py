@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(words: Sequence[str]) -> int:
-    """Run a command and return its exit code: 2 for every error, whatever caused it; 1 and 3 report findings."""
+    """Run a command and return its exit code. Every error gives 2, whatever its cause; 1 and 3 are findings."""
     try:
         if (code := _call(words)) == INTERRUPTED:  # typer's code for Ctrl-C
             raise KeyboardInterrupt
@@ -57,7 +57,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _own(words: Sequence[str]) -> bool:
-    """Return whether a command runs stages: it ends its own processes and reports its own errors."""
+    """Return whether a command runs stages. Such a command ends its own processes and reports its own errors."""
     first, *others = [word for word in words if not word.startswith("-")] or [""]
     return (others[:1] if first == "pipeline" else [first]) in (["stage"], ["repro"])
 

@@ -192,7 +192,7 @@ class AtLossOptions:
     budget: Rewritings = BUDGET
 
     def check(self, sides: Sequence[tuple[str, float | None]], file: Path | None) -> None:
-        """Refuse options without effect, and an epsilon that the loss would determine."""
+        """Refuse options without effect, and an epsilon together with --at-loss, which determines epsilon."""
         if self.at_loss is None:
             if self.match is not None or self.budget != BUDGET:
                 raise UserError("--match and --budget need --at-loss; give it, or leave them out", "EPS-U092")

@@ -77,7 +77,7 @@ def claims(
 def _result(
     mechanism: str, checked: Checked, epsilon: float | None, budgets: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """Return what is printed of a check. budgets: the epsilons of each verdict."""
+    """Return the result of a check to print. budgets: the epsilons of each verdict."""
     worst, (largest, how) = checked.worst, checked.largest or (None, None)
     return {
         "mechanism": mechanism,

@@ -221,7 +221,7 @@ def _suggest(
 ) -> None:
     """Print proposed limits, and write the workflow with them. Raises UserError before any work for bad options.
 
-    judged: the options that only a judgement reads, by name.
+    judged: by name, the options that have no effect on a suggestion.
     """
     from epsilometer.core.atomic import write_text
     from epsilometer.doors.suggest import suggest, workflow

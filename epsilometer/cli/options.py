@@ -217,7 +217,7 @@ class Rewriting:
 
             try:
                 return Address.of(self.service.endpoint).host
-            except UserError:  # which the endpoint raises itself
+            except UserError:  # the endpoint raises this error itself, later
                 return "endpoint"
         if self.command is not None:
             from epsilometer.auditing.external import program_name

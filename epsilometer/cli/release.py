@@ -103,7 +103,7 @@ def _built(
 
 
 def _corpus(file: Path, reading: TextOptions, person: str | None, label: str | None) -> PrivateCorpus:
-    """Return the texts of a file, with person and label. Texts without a word are left out, repeats are not."""
+    """Return the texts of a file, with person and label. Texts without a word are left out; repeated texts stay."""
     import polars as pl
 
     from epsilometer.core.corpus_mechanism import PrivateCorpus

@@ -1,7 +1,7 @@
 """Run a command in a child process, and trust its exit code only if the child reports it through a pipe.
 
-A mechanism runs in the command's process. If it calls `os._exit(0)` or crashes in native code, the process ends with
-an exit code that could be mistaken for a verdict, such as 0 for passed.
+A mechanism runs in the process of the command. If the mechanism calls `os._exit(0)` or crashes in native code, the
+process ends with an exit code that could be mistaken for a verdict, such as 0 for passed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 def supervised(work: Callable[[], int]) -> int:
     """Return the exit code of the work, or 2 if its process reports none. A signal ends both processes."""
     answer, tell = os.pipe()
-    alive, life = os.pipe()  # closes when this process ends, for any reason
+    alive, life = os.pipe()  # the kernel closes it when this process ends, for any reason
     signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # until each process is ready for them
     child = os.fork()
     if not child:

@@ -32,8 +32,8 @@ class Call:
 class Old:
     """An option of an earlier version.
 
-    words: returns the new arguments for its value. question: the question it belongs to, if any. flag: whether it
-    takes no value.
+    words: a function from the option's value to the new arguments. question: the question that the option belongs to,
+    if any. flag: True if the option takes no value.
     """
 
     words: Callable[[str], Words]
@@ -189,6 +189,6 @@ def _options(words: Sequence[str], options: Mapping[str, Old], changed: dict[str
             yield word
             continue
         spelled = old.words("VALUE")
-        if spelled != ["VALUE"]:  # otherwise it became an argument of the new command
+        if spelled != ["VALUE"]:  # otherwise the option became an argument of the new command
             changed[name] = " ".join(spelled)
         yield from old.words(value if equals else following or "")

@@ -19,7 +19,7 @@ SLOT = np.int16  # data type of a guessed slot; candidate sets have at most 32,7
 SEES = (TEXT, UNITS, LATENTS, PROVIDER)
 
 _GRID = 1e-6  # scores closer than this are a tie, since rounding must not decide
-_CELLS = 1 << 22  # scores per block: 32 MB for any number of candidates
+_CELLS = 1 << 22  # scores per block: 32 MB, whatever the number of candidates
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,13 @@ class Embedded:
 class Context:
     """The adversary's knowledge besides the rewrite and its candidates.
 
-    texts: the audited texts; candidates are indices into them. mechanism: made the rewrites at this epsilon; None if
-    the adversary does not know it. noise: the attack's random streams, one for each trial. embedded: embeddings of the
-    texts, if already computed. public: whether the texts may leave this machine. log_likelihoods: [n, k], ln of the
-    probability of each rewrite given each candidate, if already computed (`likelihood.computed`). An attack gets them
-    only if the mechanism's law describes the view that the attack sees. An attack with `takes_cases` gets them as
-    `ByCase` if there are few cases. prior: the probability of each slot to hold the source, None if uniform.
+    texts: the audited texts; candidates are indices into them. mechanism: the mechanism that made the rewrites, at this
+    epsilon; None if the adversary does not know it. noise: the attack's random streams, one for each trial. embedded:
+    embeddings of the texts, if already computed. public: whether the texts may leave this machine. log_likelihoods:
+    [n, k], ln of the probability of each rewrite given each candidate, if already computed (`likelihood.computed`). An
+    attack gets them only if the mechanism's law describes the view that the attack sees. An attack with `takes_cases`
+    gets them as `ByCase` if there are few cases. prior: the probability that the source is in each slot; None if
+    uniform.
     """
 
     texts: Sequence[str]
@@ -166,7 +167,7 @@ class Queries(Protocol):
     def queries(self, texts: Sequence[str], candidates: NDArray[np.integer]) -> list[str]:
         """Return the texts to rewrite at each epsilon, repeats included.
 
-        texts: the audited texts. candidates: the numbers of all texts that are a candidate in some trial, in any order.
+        texts: the audited texts. candidates: the numbers of all texts that are candidates in any trial, in any order.
         """
         ...
 
@@ -230,8 +231,8 @@ def guesses_of(
 ) -> Iterator[tuple[str, list[Guesses]]]:
     """Yield each attack's name and its guesses, in the order of the epsilons.
 
-    rewrites: of the same trials, by epsilon. candidates: [n, k]. context: a function of an attack's name and an
-    epsilon.
+    rewrites: the rewrites of the same trials at each epsilon. candidates: [n, k]. context: a function from an attack's
+    name and an epsilon to the context.
     """
     for name, attack in attacks.items():
         contexts = [context(name, epsilon) for epsilon in rewrites]
@@ -368,7 +369,7 @@ def choose(scores: Table, noise: Noise) -> NDArray[np.int16]:
 
 
 def _largest(columns: NDArray[np.floating]) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
-    """Return the slot of the largest score of each trial [n], wrong if tied, and the mask of tied slots [k, n]."""
+    """Return the slot of each trial's largest score [n], meaningless after a tie, and the mask of tied slots [k, n]."""
     largest = columns.max(axis=0)
     if np.isnan(largest).any():
         raise UserError(

@@ -8,7 +8,7 @@ which is e^(-level / 2) (1 - delta(level)), and at level 0 the overlap of P and 
 computes bounds on this mean from draws.
 
 `tilted` is for texts whose units are privatised independently. It draws unit i from the law proportional to
-sqrt(P_i P'_i), so every draw has the same sqrt(P P') / m: the product of the sums rho_i = sum sqrt(P_i P'_i).
+sqrt(P_i P'_i). So sqrt(P P') / m is the same for every draw: the product of the sums rho_i = sum sqrt(P_i P'_i).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Between:
 
     log_rho:    ln sqrt(P P') / m at the draw, minus infinity if only m is positive there; loss: L there. The draw in
                 the other direction, from P' to P, has the same log_rho and -L.
-    log_bound:  upper bound of log_rho - |L - level| / 2 over all draws between these two texts and all levels; 0 if
-                nothing better is known.
+    log_bound:  an upper bound on log_rho - |L - level| / 2 for all draws between these two texts and all levels; 0 if
+                no smaller bound is known.
     """
 
     log_rho: NDArray[np.float64]

@@ -21,7 +21,7 @@ _MOST = 1 << 12  # largest number of combinations of candidates and rewrite to e
 class Cases:
     """The d distinct trials.
 
-    rewrites: [d], and candidates: [d, k], of each case; number: [n], the case of each trial.
+    rewrites: [d], the rewrite of each case. candidates: [d, k]. number: [n], the case of each trial.
     """
 
     rewrites: Rewrites
@@ -30,7 +30,7 @@ class Cases:
 
 
 def cases(rewrites: Rewrites, candidates: NDArray[np.integer]) -> Cases | None:
-    """Return the cases of n trials. None if many are possible, or if more than a text from a short list is released.
+    """Return the cases of n trials; None if many are possible, or if rewrites are more than texts from a short list.
 
     candidates: [n, k] numbers of texts.
     """

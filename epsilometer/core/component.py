@@ -106,7 +106,7 @@ def module(kind: str, name: str) -> ModuleType:
     spec = ModuleSpec(own_name, loader := _FromSource(own_name, place), origin=place)
     spec.has_location = True
     if (folder := str(path.parent.resolve())) not in sys.path:
-        sys.path.append(folder)  # for helper modules in that folder; last, so that no helper shadows a library
+        sys.path.append(folder)  # finds helper modules in that folder; last, so that no helper shadows a library
     _check_helpers(path)
     own = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = own

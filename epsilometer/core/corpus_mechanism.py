@@ -1,7 +1,7 @@
 """The interface of mechanisms that release a whole corpus: a curator's texts in, texts with weights and labels out.
 
-The curator sees all private texts, and noise is added once, to what the corpus says (central differential privacy). A
-`Mechanism` adds noise to every text instead. A user's own corpus mechanism is a Python file with a class that has the
+The curator sees all private texts, and noise is added to statistics of the whole corpus (central differential privacy).
+A `Mechanism` adds noise to every text instead. A user's own corpus mechanism is a Python file with a class that has the
 methods `release(corpus, epsilon, noise)` and `guarantee(epsilon)`.
 """
 

@@ -31,7 +31,7 @@ _DISK = {
     errno.EIO: "the disk reports an input/output error; check the disk",
 }
 _NO_THREAD = "can't start new thread"  # Python's words for an error without a number
-_FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|database or disk is full")  # from libraries that hide the number
+_FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|database or disk is full")  # libraries may hide the number
 
 
 class UserError(ValueError):
@@ -69,7 +69,7 @@ def by_number(noun: str, numbers: Iterable[int]) -> str:
 
 
 def raised_on(error: BaseException, place: int) -> None:
-    """Record on an error the position, from 0, of the text that caused it in a function's list of texts."""
+    """Record the text that caused an error. place: the position of the text in the function's list, from 0."""
     with suppress(AttributeError):  # types with slots take no attribute
         setattr(error, _PLACE, place)
 

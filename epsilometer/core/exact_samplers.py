@@ -1,7 +1,7 @@
 """Exact samplers for publication: integer arithmetic on the operating system's bits.
 
-A seeded audit turns one 53-bit uniform into a draw. An output of probability below 2^-53 then never occurs, and the low
-bits of a sum of floating-point numbers can rule an input out (Mironov 2012, "On significance of the least significant
+A seeded audit turns one 53-bit uniform into a draw. An output of probability below 2^-53 then never occurs. And the low
+bits of a sum of floating-point numbers can rule out an input (Mironov 2012, "On significance of the least significant
 bits for differential privacy"). Publications draw from these samplers instead. No draw is decided by a floating-point
 comparison, and no output of positive weight is out of reach.
 
@@ -28,7 +28,7 @@ Words = NDArray[np.uint64]
 
 SLACK = 2.0**-20  # the part of epsilon that a publication leaves unspent to cover rounding
 _LN2_HIGH = float.fromhex("0x1.62e42fefp-1")  # ln 2 to 33 bits: products with integers below 2^20 are exact
-_LN2_LOW = float.fromhex("0x1.473de6af278edp-34")  # the rest
+_LN2_LOW = float.fromhex("0x1.473de6af278edp-34")  # ln 2 minus _LN2_HIGH
 _MANTISSA = 50
 
 

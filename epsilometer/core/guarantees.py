@@ -34,10 +34,10 @@ class Neighbours(StrEnum):
 
     ANY = "any"  # any two inputs of the unit's domain (local differential privacy)
     SAME_LENGTH = "same length"  # any two texts with the same number of units; the number itself is not protected
-    # For training sets (units: examples) and corpora (units: people or documents):
-    ADDED_OR_REMOVED = "added or removed"  # one has one more unit; see `Guarantee.public` for the number of units
-    REPLACED = "replaced"  # one unit differs; the number of units is public
-    ZEROED = "zeroed"  # one example has no influence in one of the two; the number of examples is public
+    # The other three are for training sets (their units are examples) and corpora (people or documents):
+    ADDED_OR_REMOVED = "added or removed"  # one input has one unit more; `Guarantee.public` names what is public
+    REPLACED = "replaced"  # the inputs differ in one unit; the number of units is public
+    ZEROED = "zeroed"  # in one input, one example has no influence; the number of examples is public
 
 
 _COVERED = {
@@ -62,7 +62,7 @@ class Guarantee:
     neighbours:   the pairs of inputs that the claim covers.
     metric:       None for plain (local) differential privacy, d = 1 for each differing unit; else the name of the
                   distance d that multiplies epsilon (metric differential privacy, Chatzikokolakis et al. 2013).
-    public:       what the claim assumes to be public, in a few words; None if it assumes nothing.
+    public:       the facts that the claim assumes to be public, in a few words; None if there are none.
     curve:        the claim in zCDP, Renyi or GDP (`zcdp`, `renyi`, `gdp`), in place of an epsilon. Then epsilon is
                   infinite and delta 0, since such a claim does not bound a pure loss.
     """
@@ -140,7 +140,7 @@ class Guarantee:
 
     @property
     def size(self) -> float:
-        """Epsilon, or the parameter of a curve: rho, the Renyi epsilon or mu. Only sizes of the same kind compare."""
+        """Epsilon, or the parameter of a curve: rho, the Renyi epsilon or mu. Only sizes of one kind compare."""
         return self.epsilon if self.curve is None else self.curve.size
 
     @property

@@ -49,11 +49,11 @@ class Laws:
                of these outputs alone. For laws where this costs less than whole rows.
     draw:      (rows [n], places [m] in `rows`, ascending, epsilons, uniforms [m] for each epsilon) -> for each epsilon
                in turn, one output per place by inverse CDF, [m]. For laws that stay on the device that computes them.
-    table:     a publication's cache of rows' weights, under (row, epsilon). All laws of a mechanism share it, so only
-               use it if a row has the same meaning in all of them.
+    table:     a cache of the weights of rows, by (row, epsilon), which publications use. All laws of a mechanism share
+               it, so set it only if a row number means the same row in all of them.
 
-    Rows and entries are checked at every use. LawError, with the text's number and epsilon, is raised for a row of
-    wrong shape, for probabilities that do not sum to one (to 1e-6 nats), and for an entry that differs from its row.
+    Rows and entries are checked at every use. LawError is raised for a row of wrong shape, for probabilities that do
+    not sum to one (to 1e-6 nats), and for an entry that differs from its row. It names the text's number and epsilon.
     Each call of `entries` compares at most four rows.
     """
 
@@ -103,7 +103,7 @@ class Laws:
         epsilons: Sequence[float],
     ) -> Iterator[NDArray[np.float64]]:
         first = np.full(rows.max(initial=-1) + 1, -1)
-        first[rows[::-1]] = np.arange(len(rows))[::-1]  # of equal rows the last assignment stays
+        first[rows[::-1]] = np.arange(len(rows))[::-1]  # of equal rows, the last assignment wins
         distinct = np.flatnonzero(first >= 0)
         some = np.linspace(0, len(distinct) - 1, min(_COMPARED, len(distinct))).astype(np.int64)
         tables = self.log_probabilities(distinct[some], epsilons)
@@ -195,7 +195,7 @@ def log_likelihood(
 ) -> list[NDArray[np.float64]]:
     """Return log P(units[epsilon][i] | texts[i]), [n] for each epsilon; minus infinity if lengths differ.
 
-    units: n rows of outputs for each epsilon. Row i has as many units as its source, so as many at every epsilon.
+    units: n rows of outputs for each epsilon. Row i has as many units as its source, at every epsilon.
     """
     rows = laws.rows.take(texts)
     fits = np.flatnonzero(rows.lengths == units[0].lengths)

@@ -28,8 +28,8 @@ def has_law(mechanism: Mechanism | None) -> bool:
 def covers(mechanism: Mechanism | None, seen: str) -> bool:
     """Return whether the likelihood covers everything that an adversary with this view (TEXT, UNITS, ...) sees.
 
-    The law describes units or latents. The text is a function of these, or of these and the source (`Writes`); then the
-    likelihood accounts for the text too.
+    The law describes units or latents. The text is a function of them, or of them and the source (`Writes`). In the
+    second case the likelihood accounts for the text too.
     """
     return has_law(mechanism) and seen in (TEXT, law_of(mechanism))
 
@@ -73,8 +73,8 @@ def computed(
 ) -> Sequence[Table | None]:
     """Return `log_likelihoods` to share among attacks; None without a law, or for more than 64 candidates.
 
-    Also None if a rewrite lacks the units or latents that the law describes. With more candidates the
-    optimal attack's hits prove nearly as much as posteriors, and that attack computes the likelihoods in parts.
+    Also None if a rewrite lacks the units or latents that the law describes. With more candidates, the hits of the
+    optimal attack prove nearly as much as posteriors, and that attack computes the likelihoods in parts.
     """
     behind = [output.latents if law_of(mechanism) == LATENTS else output.units for output in rewrites]
     if (
@@ -152,7 +152,7 @@ def _by_laws(
         raise TypeError("the likelihood needs the privatised units of every rewrite")
     laws = mechanism.laws(texts)
     fits = laws.rows.lengths[candidates] == units[0].lengths[:, None]
-    # A candidate that alone has the right length needs no law.
+    # If only one candidate of a trial has the right length, the law is not needed.
     trial, slot = np.nonzero(fits & (fits.sum(axis=1, keepdims=True) > 1))
     scores = []
     for likelihood in log_likelihood(laws, candidates[trial, slot], [u.take(trial) for u in units], epsilons):

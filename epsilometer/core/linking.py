@@ -18,7 +18,7 @@ class LinkingAttack(Protocol):
     def link(self, facts: Sequence[Facts], rewrites: Sequence[str]) -> NDArray[np.floating]:
         """Return scores [m, N] of m people's facts and N rewrites, larger for a better match.
 
-        Each person wrote one of the rewrites.
-        A score depends on the facts of its row and on the rewrites, not on their positions.
+        Each person wrote the source of one of the rewrites. A score depends on the facts of its row and on the
+        rewrites, not on their positions.
         """
         ...

@@ -1,8 +1,8 @@
 """The interface of mechanisms: texts in, texts out, and optional capabilities.
 
-A user's own mechanism is a Python file with either a class that has `rewrite(texts, epsilon, noise)` and
-`guarantee(epsilon)`, or a plain function `rewrite(text, epsilon, rng) -> str` (then without a claim). A mechanism
-without a privacy budget sets `has_budget = False`, or is a function `rewrite(text, rng) -> str`.
+A user's own mechanism is a Python file with a class or a plain function. The class has `rewrite(texts, epsilon, noise)`
+and `guarantee(epsilon)`. The function is `rewrite(text, epsilon, rng) -> str`, and has no claim. A mechanism without a
+privacy budget sets `has_budget = False`, or is a function `rewrite(text, rng) -> str`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ RewriteFunction = Callable[[str, float, np.random.Generator], str] | Callable[[s
 
 # Views of a rewrite that an adversary may have. `releases` lists those that a mechanism publishes.
 TEXT = "text"  # the rewritten text
-UNITS = "units"  # the privatised units behind it
-LATENTS = "latents"  # the noisy vector that it was decoded from
+UNITS = "units"  # the privatised units behind the rewritten text
+LATENTS = "latents"  # the noisy vector that the rewritten text was decoded from
 PROVIDER = "provider"  # what a provider sees during the rewriting, besides the text
 
 
@@ -39,7 +39,7 @@ class Latents:
     """Latent vectors before and after noise, one per text, float32 [n, d] each.
 
     before:  the encoded texts, clipped.
-    after:   the same with noise; everything else that is released is computed from it.
+    after:   the same vectors with noise; everything else that is released is computed from them.
     """
 
     before: NDArray[np.float32]
@@ -203,7 +203,8 @@ class HasLikelihood(Protocol):
     ) -> list[NDArray[np.float64]]:
         """Return log-likelihoods [n, k] for each epsilon. candidates: [n, k] text numbers; rewrites: n per epsilon.
 
-        They are of the units, or of the latents after the noise, up to a term that is the same for all candidates.
+        The output is the units, or the latents after the noise. A term that is the same for all candidates may be
+        missing.
         """
         ...
 
@@ -322,8 +323,8 @@ class MovesVectors(Protocol):
 class Directions:
     """The directions of units, and the concentrations of the von Mises-Fisher draws around them.
 
-    rows: for each unit of each text, its row in `units`; units: float64 [W, d], directions of length 1;
-    concentrations: kappa of each direction, [W].
+    rows: the row in `units` of each unit of each text. units: float64 [W, d], directions of length 1. concentrations:
+    [W], the kappa of each direction.
     """
 
     rows: Ragged

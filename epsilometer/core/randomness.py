@@ -5,7 +5,7 @@ arrays: the n-th number of a trial is a pure function of (key, trial, n). So a t
 batch size, the order, the worker count or the other trials. The key is a hash of the stream's name.
 
 A seeded stream is reproducible, but anyone who knows the seed can undo the noise. It suits audits, not publication.
-`Noise.operating_system` draws from the operating system instead. Its streams hold exact samplers
+`Noise.operating_system` draws from the operating system instead. Its streams have exact samplers
 (`epsilometer.core.exact_samplers`), which every mechanism with a claim then uses. Training draws from numpy generators,
 which then also take their bits from the operating system (`epsilometer.core.system`).
 """
@@ -55,7 +55,7 @@ def _rounds(work: NDArray[np.uint64], key: tuple[int, int], done: int = 0) -> tu
 def _first_rounds(
     work: NDArray[np.uint64], trials: NDArray[np.uint64], block: int, key: tuple[int, int]
 ) -> tuple[NDArray[np.uint64], ...]:
-    """Return `_rounds` for one block number and trials [n] below 2^32: half of the first rounds are then scalar."""
+    """Return `_rounds` for one block number and trials [n] below 2^32. Half of the first rounds are then scalar."""
     x0, x1, x2, x3, spare = work
     keys = [[int(word) for word in words] for words in _round_keys(key)[:3]]
     (m0, m1), low = map(int, _MULTIPLIER), int(_LOW)
@@ -175,8 +175,7 @@ class Noise:
     ) -> Iterator[tuple[slice, tuple[NDArray[np.uint64], ...]]]:
         """Yield slices of trials and the four words of each Philox block: the high and low halves of two numbers.
 
-        trials: [n]; blocks: [n], or zero-dimensional if all are the same. The next slice
-        overwrites the words.
+        trials: [n]; blocks: [n], or zero-dimensional if all are the same. The next slice overwrites the words.
         """
         assert self.key is not None
         work = np.empty((5, min(_CHUNK, len(trials))), np.uint64)

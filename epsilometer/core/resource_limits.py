@@ -39,10 +39,10 @@ class Limit:
 
 EXIT_SECONDS = Limit("EPSILOMETER_EXIT_SECONDS", 30)  # from the end of the work (or Ctrl-C) to the end of the process
 YAML_NODES = Limit("EPSILOMETER_YAML_NODES", 100_000)  # values or lines that aliases may repeat in a parameter file
-COMMAND_SECONDS = Limit("EPSILOMETER_COMMAND_SECONDS", 3600)  # for one batch of an audited program
+COMMAND_SECONDS = Limit("EPSILOMETER_COMMAND_SECONDS", 3600)  # seconds for one batch of an audited program
 COMMAND_BYTES = Limit("EPSILOMETER_COMMAND_BYTES", 1 << 28)  # output of the audited program
 UNPACKED_BYTES = Limit("EPSILOMETER_UNPACKED_BYTES", 1 << 30)  # unpacked size of a compressed file
-ENDPOINT_SECONDS = Limit("EPSILOMETER_ENDPOINT_SECONDS", 60)  # for a request, from the first byte to the last
+ENDPOINT_SECONDS = Limit("EPSILOMETER_ENDPOINT_SECONDS", 60)  # seconds for a request, from the first byte to the last
 ENDPOINT_BYTES = Limit("EPSILOMETER_ENDPOINT_BYTES", 1 << 24)  # size of an answer
 PROCESSES = Limit("EPSILOMETER_PROCESSES", 4096)  # processes and threads that a stage or command may add
 _RATIO = 10  # a text compresses to a fifth of its size at best

@@ -5,9 +5,9 @@ The core imports no study. It finds each by an entry point in the group `epsilom
     [project.entry-points."epsilometer.studies"]
     lengths = "epsilometer_lengths.study:STUDY"
 
-A module of the study's package defines the object's class. Every command loads this module, so heavy packages are
-imported inside its methods. No stage imports the module. The package may contain `stages.yaml`, and the body of each
-stage in `stages/NAME.py`.
+A module of the study's package defines the object's class. Every command loads this module, so its methods import heavy
+packages themselves. No stage imports the module. The package may contain `stages.yaml`, and the body of each stage in
+`stages/NAME.py`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class AttackKind:
 
 @dataclass(frozen=True)
 class ModelUse:
-    """The number of tokens that a model reads or writes for one use. what: such as a cell. model: as in params.yaml."""
+    """The number of tokens that a model reads or writes for one use. what: the use, such as a cell. model: its name in
+    params.yaml.
+    """
 
     what: str
     model: str

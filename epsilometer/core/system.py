@@ -48,7 +48,7 @@ class _SystemBits:
         )
         new = ctypes.pythonapi.PyCapsule_New
         new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-        self._name = b"BitGenerator"  # the capsule refers to it
+        self._name = b"BitGenerator"  # must stay in memory, since the capsule refers to it
         self.capsule = new(ctypes.addressof(self._interface), self._name, None)
 
     def _next(self) -> int:

@@ -23,7 +23,7 @@ _LINE = 100  # characters of a string that count as one value
 
 
 class FAST(_C):
-    """Loader that reads 5e-05 as a number, as in YAML 1.2, which DVC writes. In YAML 1.1 it is text: it has no dot."""
+    """Loader that reads 5e-05 as a number, as YAML 1.2 does. DVC writes such numbers. YAML 1.1 reads them as text."""
 
 
 FAST.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+[eE][-+]?\d+$"), list("-+0123456789"))
@@ -64,7 +64,7 @@ def _check_depth(text: str | bytes) -> None:
     if sum(map(text.count, signs)) <= _DEEPEST:  # each level takes one sign
         return
     depth = 0
-    with suppress(yaml.YAMLError):  # the later reading of the text reports these
+    with suppress(yaml.YAMLError):  # `load` reports these errors when it reads the text
         for event in yaml.parse(text, FAST):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEEPEST:

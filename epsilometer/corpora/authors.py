@@ -1,4 +1,4 @@
-"""Selection of texts by author: first authors with enough texts, then a limited number of texts of each."""
+"""Selection of texts by author: authors with enough texts, and a limited number of texts of each author."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ def at_most(table: pl.DataFrame, most: int) -> pl.DataFrame:
 def chosen(table: pl.DataFrame, split: str, least: int, texts: int, seed: int) -> pl.DataFrame:
     """Return the table with only some authors in one split. Other splits stay as they are.
 
-    Authors with at least `least` texts in the split are taken in a random order, until they have `texts` texts in all.
-    Raises UserError, without its place, if all of them have fewer.
+    Authors with at least `least` texts in the split are taken in a random order, until together they have `texts`
+    texts. Raises UserError, to which the caller adds the place in params.yaml, if all these authors together have
+    fewer.
     """
     counts = table.filter(split=split).group_by(GROUP).len().filter(pl.col("len") >= least).sort(GROUP)
     if counts["len"].sum() < texts:

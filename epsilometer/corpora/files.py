@@ -20,20 +20,20 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed, member, quoted_error
 from epsilometer.runtime.progress import note
 
-_LONGEST = (1 << 31) - 1  # most characters of a field; the library's own limit of 131,072 is too small for long texts
+_LONGEST = (1 << 31) - 1  # most characters of a field; the library's default of 131,072 is too small for long texts
 _COMPRESSED = (".gz", ".zst")
 _CELL = 8  # smallest number of bytes that a cell of a table takes in memory
 _SAMPLE = 1 << 16  # number of bytes from which an encoding is guessed
-_FEW = 0.3  # share of the sampled bytes, for two tests: non-ASCII bytes of Western text, NUL bytes of UTF-16
+_FEW = 0.3  # largest share of non-ASCII bytes in Western text, and of NUL bytes in text that is not UTF-16
 
 
 @dataclass(frozen=True)
 class Layout:
     """The layout of a text file.
 
-    separator: the character between fields, by default according to the suffix. quotes: whether fields may be in double
-    quotes. header: whether the first line has the names of columns, which are otherwise "1", "2", ... encoding: a name
-    that Python supports.
+    separator: the character between fields; by default it depends on the suffix. quotes: whether fields may be in
+    double quotes. header: whether the first line has the names of columns; without it they are "1", "2", ... encoding:
+    a name that Python supports.
     """
 
     separator: str | None = None

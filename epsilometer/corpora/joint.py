@@ -15,7 +15,7 @@ def parts(label: str) -> list[str]:
 def with_joint(table: pl.DataFrame, labels: Sequence[str]) -> pl.DataFrame:
     """Return the table with a joint column for each label `a,b`, unless the table has a column of that name.
 
-    A text without one of the values has no joint value. A comma in a value is escaped, so that different pairs
+    A text that lacks one of the two values has no joint value. A comma in a value is escaped, so that different pairs
     are different classes.
     """
     joined = [label for label in labels if label not in table.columns and {*parts(label)} <= {*table.columns}]

@@ -1,7 +1,8 @@
 """Disjoint parts of a data set: they share no text, no pair of texts and no author.
 
-Rows are in one group if they agree in the grouping columns (the same author or pair), if their texts differ only in
-case, white space and punctuation, or if both are in the group of a third row. A part takes whole groups.
+Two rows are in one group if they agree in the grouping columns (the same author or pair), or if their texts differ only
+in case, white space and punctuation. Two rows that are both in the group of a third row are in one group, too. Each
+group is in one part as a whole.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ PUBLIC = "public"  # the split of the texts that mechanisms may be built from
 def groups(table: pl.DataFrame, columns: Sequence[str] = ()) -> NDArray[np.int64]:
     """Return the number of each row's group, [n], in order of first occurrence.
 
-    table: column `text` and the grouping columns. Rows must agree in all of these: `play` and `pair` together identify
-    a pair. A row without a value in one of them is grouped only by its text. Raises UserError for a
-    missing column.
+    table: column `text` and the grouping columns. Rows of a group agree in all grouping columns; for example, `play`
+    and `pair` together identify a pair. A row without a value in one of these columns is grouped only by its text.
+    Raises UserError for a missing column.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -39,7 +40,7 @@ def groups(table: pl.DataFrame, columns: Sequence[str] = ()) -> NDArray[np.int64
     if columns:
         unnamed = pl.any_horizontal(pl.col(columns).is_null())
         keys.append(table.select(pl.when(~unnamed).then(pl.struct(columns)).alias("key"))["key"])
-    # A graph whose nodes are rows and keys; a row is joined to its keys.
+    # The nodes of the graph are rows and keys, and its edges join each row to its keys.
     rows, nodes, count = [], [], len(table)
     for key in keys:
         held = key.is_not_null().to_numpy()
@@ -54,10 +55,11 @@ def groups(table: pl.DataFrame, columns: Sequence[str] = ()) -> NDArray[np.int64
 
 
 def places(of: NDArray[np.int64], *name: str | int) -> NDArray[np.float64]:
-    """Return the place of each row's group, [n] in (0, 1), if the groups are lined up in a random order.
+    """Return the place, [n] in (0, 1), of each row's group in a random order of the groups.
 
-    The rows at places below p are about a share p of all rows, in whole groups. A smaller p selects a subset of them.
-    of: [n], group numbers. name: of the random stream for the order.
+    Rows with a place below p are about a share p of all rows, in whole groups. A smaller p selects a subset of these
+    rows.
+    of: [n], group numbers. name: the name of the random stream for the order.
     """
     sizes = np.bincount(of)
     order = np.argsort(Noise.named(len(sizes), "parts", *name).uniforms()[:, 0], kind="stable")
@@ -70,10 +72,10 @@ def places(of: NDArray[np.int64], *name: str | int) -> NDArray[np.float64]:
 def held_out(of: NDArray[np.int64], labels: Sequence[Sequence[str | None]], *name: str | int) -> NDArray[np.bool_]:
     """Return a mask of held-out rows, [n]: about a tenth of each class, in whole groups.
 
-    of: [n], group numbers. labels: for each label the n classes; None, for a row without the label, counts as a class.
-    name: of the random stream for the order of the groups. In this order a group is held out if, for each class, the
-    rows already held out plus half of its own rows are at most a tenth of the class. So at most a fifth of a class is
-    held out, and nothing if all groups are large.
+    of: [n], group numbers. labels: for each label, the n classes; None, for a row without the label, counts as a class.
+    name: the name of the random stream that orders the groups. Groups are visited in this order. A group is held out
+    if, for each class, the rows held out so far plus half of the group's rows are at most a tenth of the class. So at
+    most a fifth of a class is held out, and nothing if all groups are large.
     """
     number_of: dict[tuple[int, str | None], int] = {}
     columns = [
@@ -95,7 +97,7 @@ def held_out(of: NDArray[np.int64], labels: Sequence[Sequence[str | None]], *nam
 def hashed(table: pl.DataFrame) -> NDArray[np.float64]:
     """Return a hash of each row's text, [n] in [0, 1). A group gets the hash of its alphabetically first text.
 
-    table: column `text`, and `GROUP` if rows are grouped. The hash of a text that is its own group depends only on its
+    table: column `text`, and `GROUP` if rows are grouped. If a text is alone in its group, its hash depends only on its
     words.
     """
     keys = pl.Series("key", [" ".join(words(text)) for text in table["text"]])
@@ -108,7 +110,8 @@ def hashed(table: pl.DataFrame) -> NDArray[np.float64]:
 def resplit(of: NDArray[np.int64], shares: Mapping[str, float], seed: int) -> pl.Series:
     """Return the split of each row, [n], drawn by group. "train" gets the remaining share.
 
-    of: [n], group numbers. shares: by split. Raises UserError if too few groups leave a split without a row.
+    of: [n], group numbers. shares: the share of each split. Raises UserError if too few groups leave a split without a
+    row.
     """
     place, bound = places(of, "resplit", seed), 0.0
     split = np.full(len(of), "train", object)
@@ -128,7 +131,7 @@ def resplit(of: NDArray[np.int64], shares: Mapping[str, float], seed: int) -> pl
 def check_apart(table: pl.DataFrame, of: NDArray[np.int64], place: str) -> None:
     """Raise UserError if rows of one group are in several parts.
 
-    table: column `split`, the part of each row. of: [n], group numbers. place: of the data set in params.yaml.
+    table: column `split`, the part of each row. of: [n], group numbers. place: the data set's place in params.yaml.
     """
     parts = table.select("split").with_columns(pl.Series("_group", of))
     shared = parts.group_by("_group").agg(pl.col("split").unique().sort()).filter(pl.col("split").list.len() > 1)

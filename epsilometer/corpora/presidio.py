@@ -2,8 +2,7 @@
 
 A file is a JSON list of objects with `full_text` and `spans`, each span with `entity_type`, `start_position`,
 `end_position` and, to check these, `entity_value`. A span is one identifier. Its kind is the type in lower case, such
-as
-"phone number".
+as "phone number".
 """
 
 from __future__ import annotations

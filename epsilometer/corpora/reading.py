@@ -25,7 +25,7 @@ from epsilometer.text.words import words
 
 PREPARED: Schema = {"id": pl.String, "text": pl.String, "split": pl.String, "words": pl.Int32}  # and each label
 
-_EACH = "[]"  # after a column of lists in a path: every value of the list
+_EACH = "[]"  # in a path, after the name of a column of lists: stands for every value of the list
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 # Optional columns of a corpus, lists of strings: the identifiers of a text, their kinds, and their entities.
 _RECORD = ("identifiers", "identifier_kinds", "identifier_entities")
@@ -35,7 +35,7 @@ _SPLITS = ("train", "validation", "test")
 
 @dataclass(frozen=True)
 class GeneratorRequest:
-    """A request to a generator. count: of texts. part: the generator's name for a corpus."""
+    """A request to a generator. count: the number of texts. part: the generator's name for a corpus."""
 
     seed: int = 0
     count: int | None = None
@@ -58,12 +58,14 @@ def read(
 
     source: a file (`files.read`), a folder of .txt files, a pin of a hub's data set or of a package's file (.json),
     texts in the form of the Text Anonymization Benchmark, Presidio or chitchat-dataset (.json), a generator (.py with
-    `generate(name, count, seed)`), or the id of a Hugging Face data set. text, labels, split: columns of the source, or
-    paths in objects: with `comments[].text` each comment is a text with the rest of its row. A label `a,b` joins two
-    columns (`corpora.joint`). Several columns of text are joined by line breaks. Without a column `split` all rows are
-    "train". rows: the number of rows to read. layout: of a file. request: to a generator. Annotated identifiers are in
-    `identifiers`, `identifier_kinds` and `identifier_entities`. Raises UserError for anything missing, unknown or
-    damaged.
+    `generate(name, count, seed)`), or the id of a Hugging Face data set.
+    text, labels, split: columns of the source, or paths into objects. With `comments[].text`, each comment becomes a
+    text, in a row with the other values of its source's row. A label `a,b` joins two columns (`corpora.joint`). Several
+    columns of text are joined by line breaks. Without a column `split` all rows are "train".
+    rows: the number of rows to read. layout: the layout of a file. request: the request to a generator.
+
+    Annotated identifiers are in `identifiers`, `identifier_kinds` and `identifier_entities`. Raises UserError for
+    anything missing, unknown or damaged.
     """
     check_readable(source, "the source of the texts")
     for label in labels:
@@ -169,7 +171,8 @@ class Corpus:
 
     table: the columns of PREPARED, the labels as strings, and annotated identifiers.
 
-    counts: the numbers of rows (read), empty_dropped (without a word), duplicates_merged, texts (left).
+    counts: the numbers of rows that were read (`rows`), rows without a word (`empty_dropped`), merged duplicates
+    (`duplicates_merged`), and remaining texts (`texts`).
     """
 
     table: pl.DataFrame
@@ -192,8 +195,9 @@ def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
     """Drop texts without a word, merge duplicates, count the words, and give every text a stable id.
 
     raw: columns text, split and the labels. Texts are duplicates if they differ only in white space, or in the
-    composition of their characters (NFC, NFD). Of duplicates, the first row of train stays, else of validation, else of
-    test. The texts themselves stay unchanged. Raises UserError if nothing is left.
+    composition of their characters (NFC, NFD). One row of each group of duplicates stays: the first row of train or, if
+    there is none, of validation, or else of test. The texts themselves stay unchanged. Raises UserError if nothing is
+    left.
     """
     order = {name: i for i, name in enumerate(_SPLITS)}
     counted = raw.with_columns(pl.col("text").fill_null(""), pl.col(list(labels)).cast(pl.String)).with_columns(

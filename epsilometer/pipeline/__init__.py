@@ -10,7 +10,7 @@ from types import TracebackType
 from epsilometer.core.component import PACKAGE
 from epsilometer.core.study import studies
 
-# Stages may share the cores, and busy-waiting threads would then take several times as long.
+# Stages may share the cores, and would then take several times as long if waiting threads kept the cores busy.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
@@ -31,7 +31,7 @@ INTERRUPTED = "interrupted: results of finished stages are kept; run the same co
 
 
 def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """For Ctrl-C while modules load, print one line instead of a stack; below a runner, the runner prints it."""
+    """Print one line instead of a stack for Ctrl-C while modules load; if there is a runner, it prints the line."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
     elif RUNNER not in os.environ:

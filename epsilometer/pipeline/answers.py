@@ -50,7 +50,7 @@ def measure(params: QuestionParams, folder: Path = Path(".")) -> dict[Row, Measu
 
 
 def sources(params: QuestionParams, folder: Path = Path(".")) -> list[Source]:
-    """Return the sources of each entry's figures: its code, its settings, and those of its mechanism."""
+    """Return the sources of each entry's figures: the code and the settings of its question and of its mechanism."""
     from epsilometer.pipeline import asking  # its libraries load slowly
 
     project = (folder / params.root).resolve()

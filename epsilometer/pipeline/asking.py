@@ -29,7 +29,7 @@ from epsilometer.project.paths import audited
 from epsilometer.project.sections import Cell
 from epsilometer.text.words import words
 
-_WHOLE = 1000  # generators of more texts are not read before an audit
+_WHOLE = 1000  # a generator of more texts than this is not run before an audit
 
 
 def asked_for(params: QuestionParams, name: str) -> Question:

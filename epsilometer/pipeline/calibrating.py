@@ -53,22 +53,22 @@ def calibrate(
 ) -> pl.DataFrame:
     """Find the nominal epsilon at which each mechanism's loss meets a target, in nats.
 
-    source: the texts, a table of texts (column `text`) with the columns that `search.question` reads, or the folder of
+    source: the texts; a table of texts (column `text`), with the columns that `search.question` reads; or the folder of
     a project whose data sets an audit prepared.
-    mechanisms: for texts one or more, each as in `epsilometer.audit`, with `settings`; for a project names (by default
-    all), with the settings, attacks and design of its params.yaml.
+    mechanisms: on texts, one or more mechanisms, each as in `epsilometer.audit`, with `settings`. In a project, names
+    of mechanisms (by default all); settings, attacks and design are from its params.yaml.
     datasets: names of a project's data sets; by default all. During the search the project's folder is the current one.
 
     Returns a row per mechanism and data set. The table prints eight of its columns:
     - dataset, mechanism, target, sees;
-    - status: as of `sampled.Calibrated`;
-    - epsilon: where the loss is expected to meet the target; null if no epsilon does;
-    - low, high: epsilon is between them at confidence 1 - alpha; for an exact loss with certainty;
+    - status: the status of the search, as in `sampled.Calibrated`;
+    - epsilon: the epsilon at which the loss is expected to meet the target; null if no epsilon does;
+    - low, high: epsilon is between them at confidence 1 - alpha, for an exact loss with certainty;
     - trials: the number of rewrites;
-    - by: hits; posteriors, which need fewer rewrites but assume that the mechanism's law is right; or the exact
+    - by: `hits`; `posteriors`, which need fewer rewrites but assume that the mechanism's law is right; or the exact
     measure;
-    - attacks: whose loss was searched, null without attacks; rows with different attacks cannot be compared;
-    - reason: for a missing epsilon, or a remark on the epsilon; else null.
+    - attacks: the attacks whose loss counted, null without attacks; rows with different attacks cannot be compared;
+    - reason: why no epsilon was found, or a remark on the epsilon; else null.
 
     Raises UserError for invalid names and values, before any text is rewritten.
     """
@@ -104,9 +104,9 @@ def calibrate_cells(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row per cell of the parameter file, for these mechanisms and data sets; by default for all.
 
-    Needs the data sets as the audit prepared them. A search by which_text stores counts in data/calibrating. A search
+    Reads the data sets that the audit prepared. A search by which_text stores counts in data/calibrating. A search
     by another question stores nothing, and runs for each mechanism on each data set. watch: returns, for a cell's
-    label, a function that is called during its search. Raises UserError for unknown names, before any text is
+    label, the function to call during the cell's search. Raises UserError for unknown names, before any text is
     rewritten.
     """
     search.goal(target)

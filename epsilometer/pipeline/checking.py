@@ -26,9 +26,9 @@ from epsilometer.project.corpora import corpus
 from epsilometer.project.sections import Cell, Dataset, MechanismEntry
 from epsilometer.runtime import checksums
 
-_WHOLE = 1000  # generators of at most this many texts are checked completely
-_SAMPLE = 200  # number of texts to check from other generators, in a tenth of a second
-_TEXT = 1000  # minimum memory of a text and its embedding, in bytes
+_WHOLE = 1000  # if a generator writes at most this many texts, all are checked
+_SAMPLE = 200  # otherwise this number of texts is checked, which takes a tenth of a second
+_TEXT = 1000  # bytes that a text and its embedding need at least
 
 
 class AbsentError(UserError):
@@ -85,7 +85,7 @@ def check(params: Params) -> list[Download]:
 
 
 def check_mechanism(params: Params, cell: Cell, mechanism: Mechanism, place: str) -> None:
-    """Let each study refuse a mechanism whose settings do not fit the study. place: of the settings in params.yaml."""
+    """Let each study refuse a mechanism whose settings do not fit the study. place: where params.yaml has them."""
     for study in studies():
         study.check_mechanism(params, cell, mechanism, place)
 

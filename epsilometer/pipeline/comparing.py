@@ -53,21 +53,21 @@ def compare(
 ) -> pl.DataFrame:
     """Compare how much two mechanisms leak on the same trials, by McNemar's exact test with Holm's correction.
 
-    source: the texts, or the folder of a project with an audit, whose guesses are compared.
-    first, second: a mechanism, as in `epsilometer.audit`, with its epsilon: `("tem", 11)`; or by itself if it has no
-    privacy budget: `"presidio"`. In a project, the mechanism's name.
-    trials, design: only on texts, because a project has them in its params.yaml. trials: None for the question's usual
+    source: the texts; or the folder of a project, whose last audit has the guesses to compare.
+    first, second: a pair of a mechanism, as in `epsilometer.audit`, and its epsilon: `("tem", 11)`. A mechanism without
+    a privacy budget is given by itself: `"presidio"`. In a project, a mechanism is given by its name.
+    trials, design: only for texts, because a project has them in its params.yaml. trials: None for the question's usual
     number, which is 2,000 for which_text.
-    question: on texts, another question by name, path of a file or as an object. It may read columns of a table that
-    also has a column `text`. In a project it needs two entries of `questions` in params.yaml.
+    question: a question by its name, the path of a file, or an object. On texts it may read further columns of a table
+    that has a column `text`. In a project, any question but which_text needs two entries of `questions` in params.yaml.
 
-    Returns a row for each attack that applies to both mechanisms, and one for the strongest of them, in a project for
-    each data set. The table prints four of its columns:
-    - dataset, attack, attacks (those compared), trials;
+    Returns a row for each attack that applies to both mechanisms, and a row for the strongest of these attacks. A
+    project has such rows for each data set. The table prints four of its columns:
+    - dataset, attack, attacks (the compared attacks), trials;
     - `first only`, `second only`: numbers of trials in which the adversary was right about only that mechanism;
-    - `p value`, `p Holm` and the `finding` in words; all findings hold together at level alpha;
-    - `first delta at 4`, `second delta at 4`: lower bounds of delta at 4 nats by the most confident guesses, which an
-    average does not show; null if not testable.
+    - `p value`, `p Holm` and the `finding` in words; all findings together are wrong with probability at most alpha;
+    - `first delta at 4`, `second delta at 4`: lower bounds of delta at 4 nats by the most confident guesses, about the
+    rare outputs that an average hides; null if not testable.
 
     The last rows are of attacks that apply to only one mechanism; their `finding` states its loss. For another
     question, the columns are dataset, entries (of params.yaml) and those of `epsilometer.doors.compare.compare`.
@@ -98,9 +98,9 @@ def compare_entries(
 ) -> list[dict[str, Any]]:
     """Return the rows of a comparison by the entries of `questions` in params.yaml, from their recorded trials.
 
-    first, second: a mechanism's key in params.yaml, and its epsilon. settings: a question given by name must have these
-    settings. Compares each pair of entries with the same question, settings, data set and number of trials. Raises
-    UserError if there is no such pair.
+    Compares each pair of entries with the same question, settings, data set and number of trials. first, second: a
+    mechanism's key in params.yaml, and its epsilon. settings: the settings that the entries must have if the question
+    is given by name. Raises UserError if there is no such pair.
     """
     chosen = [name for name in params.questions if _is_of(params, name, question, settings or {})]
     pairs = [

@@ -2,12 +2,13 @@
 
 The definitions are in `stages.yaml`, in the folder of this file and of each study, in DVC's format with two more keys:
 
-- `when`: sections of params.yaml (default: the one under `foreach`); the stage is needed if one of them has entries.
-- `components`: read by stage `code`.
+- `when`: sections of params.yaml; the stage is needed if one of them has entries. The default is the section under
+  `foreach`.
+- `components`: the kinds of components of the stage's entries, for stage `code`.
 
-A study adds its inputs to the lists of the stages `resources` and `report`. If `foreach` is a bare name, the entries
-are those of this property of `Params`, and are written out. A model that a setting names, such as `${embedding.model}`,
-is replaced by its path; it is a dependency only if it is a user's own folder.
+A study adds its inputs to the lists of the stages `resources` and `report`. If `foreach` is a bare name, it is a
+property of `Params`, and the entries of this property are written out. A model that a setting names, such as
+`${embedding.model}`, is replaced by its path; it is a dependency only if it is a user's own folder.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ _ABOUT = """\
 _HEAD = f"{_ABOUT}stages:\n"
 _OURS = ("when", "components")
 _WIDTH = 118
-_INDENT = 2  # of the names of stages, in columns
+_INDENT = 2  # indentation of the names of stages, in columns
 _OUR_COMMAND = "epsilometer stage "
 _ENTRY = re.compile(r"\$\{item\.(\w+)\}")
-_SETTING = re.compile(r"(.*\})\.\w+")  # a setting of an entry
+_SETTING = re.compile(r"(.*\})\.\w+")  # matches a setting of an entry
 _MODEL = re.compile(r"(\$\{root\}/)?\$\{(?!item\.)(\w+\.[\w.]+)\}")
 _EMBEDDED = "data/embedded"
 
@@ -70,7 +71,7 @@ def _extended(stage: Mapping[str, Any], more: Mapping[str, list[str]]) -> dict[s
 
 
 def stages(params: Params, folder: Path = Path()) -> dict[str, dict[str, Any]]:
-    """Return the stages that parameters need, by name, as dvc.yaml must have them. folder: the run's."""
+    """Return the stages that parameters need, by name, as dvc.yaml must have them. folder: the run's folder."""
     settings = params.model_dump(mode="json")
     needed = {name: _spelled(stage, params) for name, stage in fragments().items()}
     needed = {name: stage for name, stage in needed.items() if _wanted(stage, settings)}
@@ -81,17 +82,17 @@ def stages(params: Params, folder: Path = Path()) -> dict[str, dict[str, Any]]:
 
 
 def compose(params: Params, folder: Path = Path()) -> str:
-    """Return the text of dvc.yaml for these parameters. folder: the run's."""
+    """Return the text of dvc.yaml for these parameters. folder: the run's folder."""
     layout: dict[str, Any] = {"sort_keys": False, "default_flow_style": None, "width": _WIDTH, "allow_unicode": True}
     texts = (yaml.dump({name: stage}, Dumper=_Dumper, **layout) for name, stage in stages(params, folder).items())
     return _HEAD + "\n".join(indent(text, "  ") for text in texts)
 
 
 def write(params: Params, folder: Path = Path()) -> bool:
-    """Write dvc.yaml into a folder unless it has these bytes; returns True if it was written.
+    """Write dvc.yaml into a folder unless it is already as needed; return True if it was written.
 
-    A user's own stages stay unchanged, after the stages that params.yaml needs. Other keys stay before or after
-    `stages`.
+    A user's own stages stay unchanged, below the stages that params.yaml needs. Keys other than `stages` stay above or
+    below it, as they were.
     """
     file = folder / FILE
     before = file.read_text(encoding="utf-8") if file.is_file() else ""
@@ -124,8 +125,7 @@ def check(params: Params) -> None:
 
 
 def _of_users(text: str) -> tuple[list[str], list[str]]:
-    """Return a user's own parts of dvc.yaml: the keys before `stages`; the user's stages and the keys after
-    `stages`."""
+    """Return a user's own parts of dvc.yaml: those above `stages`; the user's stages, and those below `stages`."""
     try:
         root, written = yaml.compose(text, Loader=yaml.SafeLoader), yaml_text.load(text) or {}
     except (yaml.YAMLError, UserError) as error:
@@ -224,8 +224,7 @@ def _written(
 
 
 def _of_entries(key: str, entries: Mapping[str, Any], stated: Mapping[str, Any]) -> str:
-    """Return the key of a setting of every entry, or of the section around it if an entry does not state the
-    setting."""
+    """Return the key of a setting of all entries; if an entry does not state the setting, the key of the section."""
     if (section := _SETTING.fullmatch(key)) is None:
         return key
     filled = (_ENTRY.sub(partial(_value, entry), key).replace("${key}", name) for name, entry in entries.items())

@@ -13,7 +13,7 @@ from epsilometer.pipeline import composing, dvc_files
 from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.why import addresses, reasons
 
-_SHOWN = 3  # reasons shown; the rest are counted
+_SHOWN = 3  # maximum number of reasons in a message; further ones are only counted
 
 
 def records(params: Params) -> dict[str, Any]:

@@ -25,16 +25,16 @@ from epsilometer.runtime import hub, packages
 from epsilometer.runtime.hub import Repository, State
 from epsilometer.runtime.progress import say
 
-# Bytes of data sets according to their cards, shown until the hub is asked.
-CARDS = {"Skylion007/openwebtext": 24_000_000_000, "HuggingFaceFW/fineweb": 27_600_000_000}  # the latter sample-10BT
+# Bytes of data sets according to their cards. They are shown as long as the hub was not asked.
+CARDS = {"Skylion007/openwebtext": 24_000_000_000, "HuggingFaceFW/fineweb": 27_600_000_000}  # sample-10BT of fineweb
 
 
 @dataclass(frozen=True)
 class Download:
     """A repository and its local state.
 
-    here: True if nothing is missing; size: total bytes, None if unknown; about: True if the size is an estimate from
-    published parameters or a card, because the hub was not asked yet.
+    here: True if nothing is missing. size: total bytes, None if unknown. about: True if the size is an estimate from a
+    published number of parameters or a data set's card, because the hub was not asked yet.
     """
 
     repository: Repository
@@ -67,7 +67,7 @@ class Packaged:
 
     @property
     def licence(self) -> str | None:
-        """The licence in the package's metadata, and the author whom it requires to name; None if it is not cached."""
+        """The licence in the package's metadata, and the author to credit, if any; None if the file is not cached."""
         if self.content is None or self.content.licence is None or self.pin.author is None:
             return None if self.content is None else self.content.licence
         return f"{self.content.licence}; weights by {self.pin.author}"
@@ -97,9 +97,7 @@ def downloads(params: Params) -> list[Download]:
 def packaged(params: Params) -> list[Packaged]:
     """Return each file of a package that data sets, models, vectors and mechanisms need, present or not, once.
 
-    Needs no network.
-
-    Raises UserError for a package under special terms that its pin does not accept.
+    Needs no network. Raises UserError for a package under special terms that its pin does not accept.
     """
     own = (Path(params.path(source)) for source in (*params.models.values(), *params.words.sources.values()))
     named = (pin for path in (*_json_files(params), *own) if (pin := packages.read_pin(path)) is not None)

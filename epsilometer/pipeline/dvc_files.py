@@ -27,7 +27,7 @@ GONE = (
     "does not exist: was another commit checked out while the audit ran? Results of finished stages are kept; restore "
     "it and run again"
 )
-_TEXTS = 4  # cached texts: dvc.lock, dvc.yaml, params.yaml, and one of them before an edit
+_TEXTS = 4  # number of cached texts: dvc.lock, dvc.yaml, params.yaml, and an earlier version of one of them
 
 
 def settings() -> dict[str, Any]:
@@ -41,7 +41,7 @@ def stages(folder: Path = Path()) -> dict[str, dict[str, Any]]:
 
 
 def entries(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the entries that a stage runs for, by key: of a section of params.yaml, or listed in dvc.yaml.
+    """Return the entries that a stage runs for, by key, from a section of params.yaml or from dvc.yaml itself.
 
     Returns None for a stage that runs once.
     """
@@ -52,14 +52,14 @@ def entries(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, 
 
 
 def listed(stage: str, settings: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the deps and params of a stage (`rewrite@queries-tem`) in dvc.yaml, with this parameter file's values."""
+    """Return the deps and params of a stage (`rewrite@queries-tem`) in dvc.yaml, filled in with these settings."""
     entry, filled = _entry(stage, settings)
     deps = dict.fromkeys(os.path.normpath(filled(dep)) for dep in entry.get("deps", []))
     return [*deps], [filled(param) for param in entry.get("params", [])]
 
 
 def outs(stage: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the paths of all outs of a stage in dvc.yaml, with this parameter file's values."""
+    """Return the paths of all outs of a stage in dvc.yaml, filled in with these settings."""
     entry, filled = _entry(stage, settings)
     every = [*entry.get("outs", []), *entry.get("metrics", []), *entry.get("plots", [])]
     return [os.path.normpath(filled(out if isinstance(out, str) else next(iter(out)))) for out in every]
@@ -179,9 +179,9 @@ def files(paths: Iterable[str]) -> Iterator[Path]:
 
 @contextmanager
 def dvc_pauses() -> Iterator[None]:
-    """Wait until DVC is not writing in this project, because dvc.lock is incomplete while it does.
+    """Wait until DVC does not write in this project, because dvc.lock may be incomplete during a write.
 
-    DVC releases its lock while a stage runs.
+    The wait is short even during a run, because DVC releases its lock while a stage runs.
     """
     path = Path(os.environ.get("DVC_ROOT", "."), ".dvc/tmp/lock")
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""End a run of DVC with one line after Ctrl-C or on a full disk, where DVC would print many or wait forever."""
+"""End a run of DVC with one line after Ctrl-C or on a full disk. DVC itself would print many lines, or wait forever."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from epsilometer.core.errors import disk_trouble
 from epsilometer.pipeline.bookkeeping import remove_begun_copies
 
 KEPT = "then run again; results of finished stages are kept"  # end of the message about a full disk
-_STOPPED = re.compile(r"exited with (130|-2)$")  # of a stage after Ctrl-C: code 130 by `guard.entry`, -2 before it runs
-_PATIENCE = 10.0  # seconds that DVC may wait for space on a full disk
+_STOPPED = re.compile(r"exited with (130|-2)$")  # a stage after Ctrl-C: 130 by `guard.entry`, -2 before that runs
+_PATIENCE = 10.0  # most seconds for which DVC may wait for space on a full disk
 _ROOM = 1 << 18  # bytes; with less free space a database cannot grow, so the disk counts as full
 _PAUSE = 0.2  # seconds between checks of the disk
 

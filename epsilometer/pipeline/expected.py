@@ -2,12 +2,13 @@
 
 memory      4 bytes per parameter of a model, or 2 in bfloat16. The memory of a batch is extra.
 operations  2 P n for n tokens through P parameters (Kaplan et al. 2020, "Scaling laws for neural language models",
-            section 2.1): a product and a sum for each weight and token. A pass of training takes 3 times as many, or
-            fewer, as frozen weights need no gradients of their own.
+            section 2.1): a product and a sum for each weight and token. A pass of training takes 3 times as many
+            operations, or fewer, because frozen weights need no gradients.
 time        operations over `SHARE` of the rate of a matrix product, which is measured at run time.
 
-The share, and the numbers of tokens of a text and of a judge's prompt, are assumed, and shown with every time. Reading
-from disk and beams are not included, and training only for networks under `private_training`.
+The share, and the numbers of tokens of a text and of a judge's prompt, are assumptions, which are shown with every
+time. Reading from disk and beam search are not included. Training is included only for networks under
+`private_training`.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ ASSUMED = (
     "question; not included: other training, beams, and memory of batches"
 )
 
-# Numbers of parameters of published architectures, for models that are not on disk, and bytes of each parameter in a
-# file.
+# For models that are not on disk: the number of parameters of published architectures, and the bytes of a parameter in
+# their files.
 PUBLISHED = {
     "roberta-base": (124_697_433, 4),
     "google/flan-t5-base": (247_577_856, 4),

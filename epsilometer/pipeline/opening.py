@@ -1,7 +1,7 @@
 """Open the DVC project around the current folder, with a private and undamaged site cache.
 
-First all files that DVC reads in the project, also those of other runs, are checked, because DVC expands all YAML
-aliases.
+First, all files that DVC reads in the project are checked for YAML aliases that expand to too much, including files of
+other runs. DVC itself would expand all aliases.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ def in_order(
 ) -> tuple[list[str], list[str]]:
     """Start each stage as soon as its dependencies are done, at most `at_once` at a time.
 
-    The stage with the longest chain of dependent stages comes first. If a stage fails, the stages that depend on it do
-    not run, all others do.
+    Among stages that could start, the stage with the longest chain of dependent stages comes first. If a stage fails,
+    the stages that depend on it do not run; all others do.
 
     start: begins a stage. ended: waits until a started stage has ended; returns its address, and True if it succeeded.
     Returns the stages that failed, and the stages that did not run because of a failure.

@@ -2,8 +2,9 @@
 
     python -m epsilometer.pipeline.profiles profiles/atis.yaml runs/atis/params.yaml
 
-A profile has only settings that differ from the defaults. DVC knows no defaults, so the copy also has the settings that
-the profile leaves out. dvc.yaml is written to the copy's folder. `root` is the project's folder, from the copy's.
+A profile has only settings that differ from the defaults. DVC does not know the defaults, so the copy also states the
+settings that the profile leaves out. dvc.yaml is written to the copy's folder. The setting `root` in the copy is the
+path from there to the project's folder.
 """
 
 from __future__ import annotations

@@ -50,13 +50,13 @@ from epsilometer.runtime.unfinished import abandoned
 from epsilometer.runtime.waiting import holder
 
 PROJECT_FILE = "dvc.yaml"
-_NAMED = 5  # maximum number of damaged files in a message; the rest is counted
+_NAMED = 5  # maximum number of damaged files in a message; further ones are only counted
 _PAUSE = 0.2  # seconds between checks if another run has ended
 
 
 @contextmanager
 def held(folder: Path, say: Say) -> Iterator[None]:
-    """Lock the project for a run: wait for another run's end, then repair files. folder: of the run's dvc.lock.
+    """Lock the project for a run: wait for another run's end, then repair files. folder: the folder with dvc.lock.
 
     Does nothing inside a run that already has the lock. The kernel releases the lock when the process ends.
     """
@@ -69,7 +69,7 @@ def held(folder: Path, say: Say) -> Iterator[None]:
     with repo, open(path, "a+", opener=partial(os.open, mode=0o600)) as lock:
         path.chmod(0o600)  # earlier versions made it readable
         copies = Path(repo.dvc_dir, "cache")
-        if Path(repo.cache.local.path).is_relative_to(copies):  # not a cache that is shared on purpose
+        if Path(repo.cache.local.path).is_relative_to(copies):  # a cache elsewhere may be shared on purpose
             copies.mkdir(exist_ok=True)
             copies.chmod(0o700)
         if not _taken(lock):
@@ -104,10 +104,10 @@ def _taken(lock: IO[str]) -> bool:
 
 
 def repair(repo: Repo, folder: Path, say: Say) -> Repo:
-    """Repair, between runs, the files that DVC does not repair itself. Returns the project, reopened.
+    """Repair the files that DVC does not repair itself, while no run is active. Returns the reopened project.
 
-    - An incomplete dvc.lock is moved aside. Stages are then restored from DVC's run cache, whose damaged records are
-      deleted. A complete dvc.lock is sorted.
+    - An incomplete dvc.lock is moved aside, and damaged records in DVC's run cache are deleted. DVC then restores
+      stages from this cache. A complete dvc.lock is sorted.
     - DVC's list of busy files is deleted if it is damaged, or if its processes have all ended.
     - Incomplete files of a killed stage, or of DVC, are deleted.
     - DVC's cache of file hashes is deleted, so that DVC reads all files again, also those in its cache of outputs.
@@ -150,13 +150,13 @@ def _name_changed(repo: Repo, folder: Path, say: Say) -> None:
         say(f"{path} differs from its record in dvc.lock (damaged, or of another run); its stage runs again")
     if len(outs) > _NAMED:
         say(f"and {len(outs) - _NAMED} more")
-    for path in deps:  # Python would use the bytecode of an earlier file of equal size and time
+    for path in deps:  # otherwise Python would use the bytecode of the earlier file if size and time are equal
         if path.endswith(".py"):
             Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
 
 
 def put_in_order(lock: Path) -> None:
-    """Sort the stages of a dvc.lock by name. DVC writes them in order of their end, which git would show as changes."""
+    """Sort the stages of a dvc.lock by name. In DVC's order, by their ends, git would show changes."""
     text = lock.read_text(encoding="utf-8") if lock.is_file() else ""
     block = re.search(r"^stages:\n((?:  .*\n)*)", text, re.MULTILINE)
     if block is None:
@@ -186,7 +186,7 @@ def main(arguments: Sequence[str]) -> None:
     end_with_parent()
     corrupted = logging.getLogger("dvc_data.hashfile.db")
     corrupted.setLevel(logging.DEBUG)  # the level at which DVC reports damaged files of its cache that it deletes
-    logging.getLogger(f"{corrupted.name}.local").setLevel(logging.INFO)  # without other messages of that level
+    logging.getLogger(f"{corrupted.name}.local").setLevel(logging.INFO)  # suppresses other messages of that level
     corrupted.addHandler(logging.StreamHandler())
     try:
         with held(Path(), note):
@@ -267,7 +267,8 @@ def _single(stage: str) -> int:
 def _at_once() -> int:
     """Return the number of stages that run at a time.
 
-    Without a setting in params.yaml it is two, but one on a single core, or if stages divide their own work.
+    The default, without a setting in params.yaml, is two. It is one on a single core, and if stages divide their own
+    work.
     """
     runtime = lookup(settings(), "runtime") if Path("params.yaml").is_file() else {}
     stages, workers, ray = (lookup(runtime, name) for name in ("stages", "workers", "ray"))

@@ -13,7 +13,7 @@ from epsilometer.pipeline.params import Params, read
 def next_round(folder: Path, params: Params) -> Params:
     """Add one to `audit.round` in the profile, then in the run's params.yaml, its copy. Returns the new parameters.
 
-    If this is killed in between, params.yaml has the former round, and the next call adds one to that again.
+    If the process is killed between the two writes, params.yaml has the former round, and the next call adds one to it.
     """
     files = [folder / "params.yaml"]
     if folder.parent.name == "runs":

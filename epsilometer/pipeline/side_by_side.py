@@ -23,7 +23,7 @@ from epsilometer.runtime.ending import INTERRUPTED
 _LAST_LINES = 10  # last lines of a failed stage that are repeated at the end
 _MOST = 1 << 16  # bytes read at a time
 _GRACE = 2.0  # extra seconds for a stage to end after Ctrl-C
-# DVC's advice after each stage, which is not shown: there may be no remote, and a run needs no commit per stage.
+# DVC's advice after each stage. It is not shown, because there may be no remote, and a run needs no commit per stage.
 _ADVICE = ("Use `dvc push`", "To track the changes with git", "git add ", "To enable auto staging", "dvc config core.")
 
 
@@ -75,7 +75,7 @@ class _Running:
 class SideBySide:
     """The stages of a project, brought up to date in separate processes.
 
-    is_stale: returns True if DVC would run the stage. bring_up_to_date: runs a stage in its process, and returns the
+    is_stale: a function that returns True if DVC would run a stage. bring_up_to_date: runs a stage and returns the
     exit code.
     """
 
@@ -86,7 +86,7 @@ class SideBySide:
         self._failed: list[_Running] = []
 
     def run(self, needs: Needs, at_once: int) -> int:
-        """Bring stages up to date; failed stages are listed at the end, with the last lines of each.
+        """Bring stages up to date. At the end, list the failed stages, with the last lines of each.
 
         Returns the exit code: 0, or DVC's code of a failed stage. Raises KeyboardInterrupt if this process or a stage
         was interrupted, after all stages have ended.

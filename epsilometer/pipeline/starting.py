@@ -36,9 +36,9 @@ from epsilometer.project.site_cache import keep_private
 TEMPLATE = PACKAGE / "pipeline/template"
 _HIDDEN = {"dvc", "dvc-site", "dvcignore", "gitignore"}  # names in the template that begin with a dot in a project
 _WEIGHTS = Path("data/embedded")
-_ROWS = 2000  # rows of a user's file to read, by default: embedding a million takes hours
+_ROWS = 2000  # default number of rows to read from a user's file, because embedding a million texts takes hours
 
-# The stage's output that replaces a mechanism's default resource, by the name of the function that returns the latter.
+# The output of a stage that replaces a mechanism's default resource, by the name of the function for the default.
 _RESOURCES = {
     "vectors": "data/vectors/minilm.npz",
     "lists": "data/lists.npz",
@@ -61,10 +61,11 @@ class _Audited(NamedTuple):
 def start(folder: Path, texts: Path | None, column: str, mechanism: str) -> None:
     """Write a project into a folder: git and DVC, stages, parameters, an example mechanism and attack, and their test.
 
-    texts: a file or folder of texts, which is copied to data/texts, which git ignores and other users cannot read; by
-    default generated reviews. column: the column of the texts. mechanism: the name of a shipped mechanism, or a .py
-    file, which is copied with the files in its folder that it imports. Raises UserError, before anything is written,
-    for a folder that is not empty or belongs to another user, and for texts or a mechanism that cannot be read.
+    texts: a file or folder of texts; by default generated reviews. It is copied to data/texts, a folder that git
+    ignores and other users cannot read. column: the column of the texts. mechanism: the name of a shipped mechanism, or
+    a .py file. The .py file is copied together with the files in its folder that it imports. Raises UserError, before
+    anything is written, for a folder that is not empty or belongs to another user, and for texts or a mechanism that
+    cannot be read.
     """
     _check_new(folder)
     if shutil.which("git") is None:

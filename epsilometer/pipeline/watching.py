@@ -1,7 +1,7 @@
 """Watch the sources of a baseline's losses (code, packages, pins, data), and start a re-audit when one changes.
 
-A look compares the sources with the records that the last re-audit wrote (`sources/*.json`). A newer version on the hub
-or at the package index is reported once, and not used.
+Each look compares the sources with the records that the last re-audit wrote (`sources/*.json`). A newer version on the
+hub or at the package index is reported once, and not used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOCK = Path("data/watch.lock")
 _ASK = 86_400.0  # seconds between questions to the hub and the package index
 _INDEX = 30.0  # seconds for the index to answer
 _WAITS = "the sources cannot be compared, so no re-audit starts"
-_BACK = 2.0  # seconds that a clock may be set back without a message
+_BACK = 2.0  # most seconds by which a clock may be set back without a message
 
 Start = Callable[[Sequence[str]], None]
 """A function that starts a re-audit for these changes, and may wait for it; raises UserError if it cannot start."""
@@ -72,7 +72,7 @@ class Watch:
         return True
 
     def ask(self) -> None:
-        """Report newer versions on the hub and at the package index, once each, in another thread than looks."""
+        """Report each newer version on the hub and at the package index once. Runs in another thread than `look`."""
         try:
             now = current(read())
         except (UserError, OSError):
@@ -107,9 +107,9 @@ def _check_there(before: Mapping[str, Record], now: Mapping[str, Record]) -> Non
 
 
 def newer_packages(now: Sequence[Source], latest: Callable[[str], str] | None = None) -> tuple[list[str], list[str]]:
-    """Return a sentence for each package whose newest version differs from the version in use, and unanswered packages.
+    """Return sentences on packages whose newest version is not the one in use, and names of unanswered packages.
 
-    latest: returns the newest version of a package; the default asks pip's index.
+    latest: a function that returns the newest version of a package; the default asks pip's index.
     """
     packages = {name: version for source in now for name, version in source.record.get("packages", {}).items()}
     newer, unknown = [], []

@@ -19,8 +19,9 @@ def reasons(
 ) -> list[str]:
     """Return the changes since a stage (`rewrite@queries-tem`) was recorded in dvc.lock; empty if it is up to date.
 
-    records: new records of stages `code` and `resources` by file, if they are not yet written. Earlier records are read
-    from DVC's cache. digest: returns DVC's hash of a path; pass a cached function for several stages.
+    records: the new records of stages `code` and `resources`, by file, if these are not yet written. Earlier records
+    are read from DVC's cache. digest: a function that returns DVC's hash of a path; for several stages, pass one that
+    caches.
     """
     last = dvc_files.lock().get(stage)
     if last is None:
@@ -99,7 +100,7 @@ def _differences(key: str, old: Any, new: Any) -> Iterator[str]:
 
 
 def _changed(path: str, md5: str) -> list[str]:
-    """Return the changes in a record or among the files of a folder; for another input, only that it has changed."""
+    """Return the changes in a record or among the files of a folder; for other inputs, only the fact of a change."""
     if path.startswith("data/code/") or _is_resources(path):
         return _changed_record(path, md5, json.loads(Path(path).read_bytes()))
     if md5.endswith(".dir") and Path(path).is_dir() and (entries := dvc_files.cached(md5)) is not None:
@@ -108,12 +109,12 @@ def _changed(path: str, md5: str) -> list[str]:
 
 
 def _changed_record(path: str, md5: str, now: Mapping[str, Any], paths: _Paths | None = None) -> list[str]:
-    """Return the changes of a record of `code` or `resources`. md5: of the old record; paths: of code, by key."""
+    """Return the changes of a record of `code` or `resources`. md5: the old record's; paths: those of code, by key."""
     if not _is_resources(path):
         return _changed_code(path, md5, now, dvc_files.paths_of_code() if paths is None else paths)
     old = dvc_files.cached(md5) or {}
     changed = [f"input {name} has changed" for name, _ in _pairs(old.get("files", {}), now["files"])]
-    # A cell's changed settings are listed as the stage's own settings; an excerpt's are not.
+    # The changed settings of a cell are already listed as settings of the stage, but not those of an excerpt.
     return [*changed, *_differences(now["of"], old.get("cell"), now["cell"])] if "of" in now else changed
 
 
@@ -139,7 +140,7 @@ def _is_resources(path: str) -> bool:
 
 
 def _changed_code(path: str, md5: str, now: Mapping[str, Any], paths: _Paths) -> list[str]:
-    """Return the changes of a record of code. The old record has no paths, so removed files are counted."""
+    """Return the changes of a record of code. The old record has no paths, so removed files are only counted."""
     if (old := dvc_files.cached(md5)) is None:
         return [f"code {path} has changed (the earlier record is no longer in DVC's cache)"]
     before, after = set(old["files"].values()), set(now["files"].values())

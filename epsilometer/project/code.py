@@ -1,7 +1,7 @@
 """The code that made a result: the first-party files that its Python files reach by imports, and package versions.
 
-A record is read from the syntax; nothing is executed. Code that cannot change a result is left out (`NEUTRAL`), so an
-edit of the progress bar makes nothing stale.
+A record follows from the files' syntax; nothing is executed. Code that cannot change a result is left out (`NEUTRAL`),
+so an edit of the progress bar, for example, makes no result stale.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Code:
     """Paths by key in `files` of the record. The record itself has none, so a module can move."""
 
     def by_path(self) -> Record:
-        """Return the record with the hash of each file by its path; imports do not count in it."""
+        """Return the record with the hash of each file by its path, and without the imports."""
         files = {path: self.record["files"][key] for key, paths in self.paths.items() for path in paths}
         return {"files": dict(sorted(files.items()))} | {
             kind: of for kind, of in self.record.items() if kind not in ("files", "imports")
@@ -114,7 +114,8 @@ class Reading:
     def _follow(self, root: Path) -> _Reached:
         """Follow the imports of a file, and number the files in the order in which they are reached.
 
-        The numbers replace paths, so two graphs with equal names and hashes are equal if files have moved.
+        The numbers replace paths. So the graph stays equal if files move, as long as their names in code and their
+        hashes stay equal.
         """
         if root in self._reached:
             return self._reached[root]
@@ -168,8 +169,8 @@ class Reading:
 def digest(settings: Any, texts: Iterable[str], code: Iterable[Path], data: Iterable[Path], project: Path) -> str:
     """Return a digest of everything that rewrites depend on, so that a run resumes only the same work.
 
-    settings: any JSON value; code: Python files, which count with everything that they reach; data: files and folders,
-    by path, size and time of change (Python files among them count as code).
+    settings: any JSON value. code: Python files; everything that their imports reach counts too. data: files and
+    folders, which count by path, size and time of change; Python files among them count as code.
     """
     files = sorted(file for path in data for file in (path, *path.rglob("*")) if file.is_file())
     python = [*code, *(file for file in files if file.suffix == ".py")]
@@ -263,7 +264,7 @@ def _distributions() -> Mapping[str, list[str]]:
 
 
 def installed() -> str:
-    """Return a hash of the installation: size and time of change of the files that list each distribution's modules."""
+    """Return a hash of the installation, from the size and time of change of the files that list installed modules."""
     traces = []
     for folder in sys.path:
         with suppress(OSError):

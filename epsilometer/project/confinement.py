@@ -10,7 +10,7 @@ from typing import Any
 
 from epsilometer.core.errors import UserError
 
-NAME = re.compile(r"\w[\w.-]{0,99}")  # of files and of stages
+NAME = re.compile(r"\w[\w.-]{0,99}")  # valid names of files and stages
 _COMPONENTS = "attacks"  # a section whose keys may be paths, because they are components
 
 
@@ -30,7 +30,10 @@ def check_names(sections: Iterable[tuple[str, Any]]) -> None:
 
 
 def check_data(paths: Iterable[tuple[str, str]], outside: Sequence[str]) -> None:
-    """Raise UserError for a relative path out of the project and of the folders `outside`. paths: setting and path."""
+    """Raise UserError for a relative path that leads neither into the project nor into a folder of `outside`.
+
+    paths: pairs of a setting and its path.
+    """
     for setting, path in paths:
         if _leaves(path) and not any(
             PurePath(os.path.normpath(path)).is_relative_to(os.path.normpath(folder)) for folder in outside

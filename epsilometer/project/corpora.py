@@ -18,7 +18,7 @@ from epsilometer.project.sections import Dataset
 
 
 def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus:
-    """Return the prepared corpus of a data set. count: how many texts a generator writes, by default as in its entry.
+    """Return the prepared corpus of a data set. count: the number of texts to generate; by default as in its entry.
 
     If the entry has `group` or `resplit`, the table has the grouping columns and `GROUP`, the number of each row's
     group (`corpora.parts`). The table of a data set of pairs has both sides. Raises UserError for unreadable texts, and

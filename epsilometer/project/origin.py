@@ -25,8 +25,8 @@ FOLDER = Path("data/origins")
 class Origin:
     """The origin of a stage's outs.
 
-    commit: as `Commit.short`; date: when the stage ended, UTC; hardware: processor, cores and memory; seconds:
-    processor time of the stage, over all its processes.
+    commit: as in `Commit.short`. date: the end of the stage, UTC. hardware: processor, cores and memory. seconds: the
+    processor time of all processes of the stage.
     """
 
     commit: str

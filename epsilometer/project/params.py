@@ -32,8 +32,8 @@ NO_PROJECT = (
 class ProjectParams(Section):
     """The settings that every study needs.
 
-    Paths of sources and mechanisms are relative to the project, resources to the run's folder. A relative path must
-    stay within the project.
+    Paths of sources and mechanisms are relative to the project, paths of resources to the run's folder. A relative path
+    must not lead out of the project.
 
     A study's class adds its sections, and extends the methods for the files and data sets that its entries name.
     """
@@ -113,11 +113,11 @@ class ProjectParams(Section):
                 yield section, entries
 
     def excerpts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield a record's name, its entry as a.b, and its settings that some stages depend on. Empty in this class."""
+        """Yield a record's name, its entry (as a.b) and the entry's settings for some stages. Empty in this class."""
         return iter(())
 
     def studied(self) -> Iterator[tuple[str, bool]]:
-        """Yield sections, and True if they have entries; a file needs entries in at least one. Empty in this class."""
+        """Yield sections, each with True if it has entries. At least one must have some. Empty in this class."""
         return iter(())
 
     def datasets_studied(self) -> Iterator[str]:
@@ -151,8 +151,8 @@ def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False
     """Read and validate the sections of a parameter file that a class declares, and choose the file's device.
 
     whole: True if the class declares all sections, so that an unknown key is an error. Otherwise unknown keys are
-    ignored, because stage `code`, which always runs, checks the whole file. Raises UserError naming the field, the rule
-    and the value.
+    ignored; stage `code`, which always runs, checks the whole file. Raises UserError, with the field, the rule and the
+    value.
     """
     check_readable(path)
     try:

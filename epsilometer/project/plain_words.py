@@ -12,7 +12,7 @@ from pathlib import Path
 from epsilometer.core.imports import syntax
 
 BEGINNING = "In plain words it "
-FILE = Path("data/resources/plain_words.json")  # by mechanism, as stage `resources` records it for the report
+FILE = Path("data/resources/plain_words.json")  # descriptions by mechanism, written by stage `resources`
 
 
 def plain_words(file: Path) -> str | None:

@@ -1,8 +1,8 @@
 """A cache of the syntax of files, and of the packages that modules come from, between runs of stage `code`.
 
 The stage runs in every audit, even if nothing has changed, and most of its time goes into parsing code. The cache is
-keyed by the bytes of a file (`core.imports.read`) and the state of the installation (`project.code.packages`), so it
-gives the same result as parsing again.
+keyed by the bytes of each file (`core.imports.read`) and by the state of the installation (`project.code.packages`), so
+it gives the same result as parsing again.
 """
 
 from __future__ import annotations

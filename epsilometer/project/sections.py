@@ -41,7 +41,7 @@ def _filled(value: Any) -> Any:
 
 PLAIN = BeforeValidator(number)  # refuses a boolean, which pydantic accepts as 1
 Number = Annotated[float, PLAIN]
-Class = Annotated[str, BeforeValidator(str)]  # of a label; a number in the file becomes text
+Class = Annotated[str, BeforeValidator(str)]  # a class of a label; a number in the file becomes text
 Seed = Annotated[int, AfterValidator(_seed)]
 # Components by name, each with its settings; a component without settings may be a bare key.
 Named = Annotated[Mapping[str, Mapping[str, Any]], BeforeValidator(_filled)]

@@ -1,9 +1,9 @@
 """DVC's site cache (of hashes and links) in a folder of the project that no other user can enter.
 
-DVC's default is a folder under /var/tmp that every user of the machine may write. DVC deletes files that the cache
-names, and unpickles its contents, so any user who can write it can run code as you. `.dvc/config` names a folder of the
-project, but DVC resolves that path from the current folder, and makes missing folders writable by everybody. So
-`.dvc/config.local` names the same folder by its full path.
+DVC's default is a folder under /var/tmp to which every user of the machine may write. DVC deletes files that the cache
+lists, and unpickles its contents, so any user who can write to the cache can run code as you. `.dvc/config` names a
+folder of the project. But DVC resolves this relative path from the current folder, and makes missing folders writable
+by everybody. So `.dvc/config.local` names the same folder by its full path.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pathlib import Path
 from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 
-NAME = ".dvc-site"  # as in .dvc/config
-VARIABLE = "DVC_SITE_CACHE_DIR"  # which overrides both
+NAME = ".dvc-site"  # the same name as in .dvc/config
+VARIABLE = "DVC_SITE_CACHE_DIR"  # environment variable that overrides both configuration files
 _NAMED = re.compile(r"^\s*site_cache_dir\s*=\s*(.*?)\s*$", re.MULTILINE)
 
 
 def keep_private(project: Path) -> Path:
     """Make DVC keep its site cache in the project's own folder, with mode 0700, unless the user names another.
 
-    Returns the folder that DVC uses. Raises UserError if it belongs to another user, or if users can write it who
-    cannot write the project.
+    Returns the folder that DVC uses. Raises UserError if the folder belongs to another user, or if users who cannot
+    write to the project can write to the folder.
     """
     _close_locks(project)
     own = project.resolve() / NAME
@@ -65,7 +65,7 @@ def _close_locks(project: Path) -> None:
 
 
 def _check(folder: Path, project: Path) -> None:
-    """Raise UserError if a user can write this folder who cannot write the project."""
+    """Raise UserError if a user who cannot write to the project can write to this folder."""
     there, around = folder.stat(), project.stat()
     remedy = f"delete it (DVC makes it again), or name a folder of yours in {VARIABLE}"
     if there.st_uid not in (os.geteuid(), 0, around.st_uid):

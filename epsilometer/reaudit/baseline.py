@@ -33,16 +33,16 @@ FOLDER = Path("baseline")
 ACCEPT = "`epsilometer results accept`"
 
 _EARLIER = ["dataset", "mechanism", "epsilon", "attack", "trials", "successes", "loss", "point", "upper"]
-# Earlier versions wrote fewer columns. `delta` is 0, in files of earlier versions the claim's delta; without the
-# column, losses are at delta 0. `candidates` came with attribute losses. `measure` is written only if a row is a
-# question's figure, and is empty in other rows.
+# Earlier versions wrote fewer columns. `delta` is now always 0. In files of some earlier versions it is the claim's
+# delta; in files without this column, losses are at delta 0. `candidates` was added for attribute losses. `measure` is
+# written only if some row is a figure of a question, and is empty in all other rows.
 _ESTIMATES = [*_EARLIER, "delta", "candidates", "measure"]
 _WRITTEN = [_ESTIMATES[:count] for count in range(len(_EARLIER), len(_ESTIMATES) + 1)]
-_DECIMALS = 6  # of written losses, in nats
-# In nats, between a written loss and its recomputation, perhaps by other versions of libraries.
+_DECIMALS = 6  # decimals of written losses, in nats
+# Largest difference, in nats, of a written loss and its recomputation, perhaps by other versions of libraries.
 _TOLERANCE = 2 * 10**-_DECIMALS
 _DAMAGES = (OSError, ValueError, TypeError, KeyError, AttributeError, csv.Error, binascii.Error)
-_FLOATS = "float64:"  # before outcomes that are not all 0 or 1
+_FLOATS = "float64:"  # written before outcomes that are not all 0 or 1
 _HITS = ["dataset", "mechanism", "epsilon", "attack", "drawn", "rewrites", "hits"]
 
 
@@ -50,7 +50,7 @@ _HITS = ["dataset", "mechanism", "epsilon", "attack", "drawn", "rewrites", "hits
 class Baseline:
     """An accepted audit.
 
-    about: date, commit, round, `audit` (the settings that must agree) and `sources` (as of `cells.sources.current`).
+    about: date, commit, round, `audit` (the settings that must agree) and `sources` (from `cells.sources.current`).
     """
 
     about: dict[str, Any]
@@ -59,9 +59,9 @@ class Baseline:
     def check(self, now: Mapping[str, Any]) -> None:
         """Raise UserError if an audit differs in alpha, number of candidates, attacks, or settings of its trials.
 
-        now: the audit's settings. The number of trials may differ, since Fisher's test compares any two numbers. Other
-        settings of trials give candidates that are easier or harder to tell apart, for any mechanism. The encoder and
-        splits are not compared if the baseline is of an earlier version, which lacks them.
+        now: the audit's settings. The number of trials may differ, since Fisher's test compares samples of any sizes.
+        The other settings of trials must agree, because they make candidates easier or harder to tell apart, for any
+        mechanism. Baselines of earlier versions lack the encoder and splits, so these are then not compared.
         """
         before = self.about["audit"]
         for key, rule in (("alpha", "alpha"), ("candidates", "k candidates"), ("attacks", "attacks")):
@@ -132,7 +132,7 @@ def read(folder: Path = Path(".")) -> Baseline:
 
 
 def _parsed(about: Mapping[str, Any], texts: Mapping[str, str]) -> dict[Row, Measured]:
-    """Parse the texts of the files; raises one of `_DAMAGES` if they contradict each other or have different origins.
+    """Parse the texts of the files. Raises one of `_DAMAGES` if the files contradict each other or are of two audits.
 
     Baselines of earlier versions have no hashes of their files.
     """

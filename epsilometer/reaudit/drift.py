@@ -1,15 +1,16 @@
 """Test an audit for differences from the accepted baseline: exact tests, corrected for their number.
 
-If the trials are those of the baseline, the test is McNemar's exact test (`comparison`), which assumes only that a
-trial is as likely to be guessed as before, with fresh or shared noise. Otherwise it is Fisher's exact test of two
-samples. The rows of an audit share its level by Holm's step-down correction (Holm 1979), which holds under any
-dependence between them. The audits of a year share alpha by a spending function (`level`): a year without a change
+If the trials are those of the baseline, the test is McNemar's exact test (`comparison`). Its hypothesis is only that
+a trial is as likely to be guessed as before, with fresh or shared noise. Otherwise the test is Fisher's exact test of
+two samples. The rows of an audit share its level by Holm's step-down correction (Holm 1979), which is valid however the
+rows depend on each other. The audits of a year share alpha by a spending function (`level`): a year without a change
 raises a false alarm with probability at most alpha, however many audits it has. Losses are in nats.
 
-A row is *not testable* if no outcome could have shown that its loss has grown: if, given the baseline's hits, even
-guesses that are all right now have a p-value above the threshold that Holm sets for the remaining rows. Rows whose
-number of trials alone rules out any finding cost the others nothing (Tarone 1990, `claims.verdicts.divisor`). Rows that
-the baseline's hits rule out still count: chance selects them, so leaving them out would raise the error.
+A row is *not testable* if no outcome could have shown that its loss has grown. This is so if, given the baseline's
+hits, even guesses that are all right now would have a p-value above the threshold that Holm's correction sets for the
+remaining rows. If a row's number of trials alone rules out any finding, the row does not count in the correction
+(Tarone 1990, `claims.verdicts.divisor`). If only the baseline's hits rule it out, the row still counts: chance selects
+such rows, so leaving them out would raise the error.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from epsilometer.core.guarantees import at_budget
 
 WORSE, BETTER, UNCHANGED, NEW, GONE, NOT_TESTABLE = Change
 PAIRED, TWO_SAMPLES = "McNemar's exact test on the same trials", "Fisher's exact test on other trials"
-SCHEDULED = 52  # audits of a year that share one half of alpha evenly; any further audits share the other half
+SCHEDULED = 52  # the first 52 audits of a year share one half of alpha evenly; further audits share the other half
 
-_COUNTED = [WORSE, BETTER, NEW, GONE, NOT_TESTABLE, UNCHANGED]  # in the order of a message
-_NAMED = 10  # maximum number of rows or changes listed in a message; the rest is counted
+_COUNTED = [WORSE, BETTER, NEW, GONE, NOT_TESTABLE, UNCHANGED]  # in the order in which messages list them
+_NAMED = 10  # maximum number of rows or changes listed in a message; further ones are only counted
 
 
 class Row(NamedTuple):
@@ -53,10 +54,10 @@ class Row(NamedTuple):
 class Measured:
     """A row of an audit, as measured.
 
-    hits: [trials], True if the adversary was right, or outcomes of another question in [0, 1], larger if worse;
-    trial_set: hash of the candidate sets and targets; rewrites: hash of the attacked rewrites, empty if these are not
-    stored; measure: what the estimate measures; of_question: True for a figure of a question, whose bounds do not
-    follow from the number of successes alone.
+    hits: [trials], True if the adversary was right; or outcomes of another question in [0, 1], of which larger ones are
+    worse. trial_set: hash of the candidate sets and targets. rewrites: hash of the attacked rewrites, empty if these
+    are not stored. measure: the name of the estimate's measure. of_question: True for a figure of a question. The
+    bounds of such a figure do not follow from the number of successes alone.
     """
 
     hits: Outcomes
@@ -120,7 +121,7 @@ def level(alpha: float, earlier: int) -> float:
 def judge(before: Mapping[Row, Measured], now: Mapping[Row, Measured], level: float) -> list[Drift]:
     """Return the verdict on every row of the baseline or of the audit, the most serious first.
 
-    level: of this audit, as the function `level` returns it. Raises UserError if the number of candidates has changed,
+    level: this audit's level, from the function `level`. Raises UserError if the number of candidates has changed,
     because successes cannot be compared then.
     """
     shared = sorted(before.keys() & now.keys())
@@ -180,7 +181,7 @@ def message(drifts: Sequence[Drift], level: float, changes: Sequence[str], unkno
 
 
 def blind_spots(drifts: Sequence[Drift]) -> list[str]:
-    """Sentences on what the audit leaves unknown, each with its remedy; a re-audit with any of them does not pass."""
+    """Return sentences on what the audit leaves unknown, each with a remedy. With any of them, a re-audit fails."""
     gone, untestable = (sum(drift.verdict == verdict for drift in drifts) for verdict in (GONE, NOT_TESTABLE))
     sentences = []
     if gone:
@@ -200,8 +201,8 @@ def blind_spots(drifts: Sequence[Drift]) -> list[str]:
 class _Test(NamedTuple):
     """A test of one row, with its two-sided p-value.
 
-    all_right: p if all guesses were right now, given the baseline's guesses; least: the smallest p that is possible
-    with these numbers of trials, before and now.
+    all_right: the p-value if all guesses were right now, given the baseline's guesses. least: the smallest p-value that
+    is possible with these numbers of trials, before and now.
     """
 
     name: str
@@ -219,7 +220,7 @@ def _test(row: Row, before: Measured, now: Measured) -> _Test:
             "EPS-R005",
         )
     if before.trial_set == now.trial_set and old.trials == other.trials:
-        misses = int(np.count_nonzero(before.hits < 1))  # trials that differ if all guesses are right now
+        misses = int(np.count_nonzero(before.hits < 1))  # the trials that would differ if all guesses were right now
         least = (min(1.0, 2.0 ** (1 - differing)) for differing in (misses, old.trials))
         return _Test(PAIRED, compare(before.hits, now.hits).p_value, *least)
     right, right_now = _counts(before.hits, now.hits)
@@ -231,10 +232,10 @@ def _test(row: Row, before: Measured, now: Measured) -> _Test:
 
 
 def _counts(before: Outcomes, now: Outcomes) -> tuple[int, int]:
-    """Return the number of large outcomes before and now: 1 if all outcomes are 0 or 1, else above the joint median.
+    """Return the number of large outcomes before and now. An outcome is large if it is above the joint median.
 
-    If both have the same distribution, outcomes are exchangeable, and the joint median does not depend on their order.
-    So Fisher's test of these counts is exact.
+    If all outcomes are 0 or 1, an outcome of 1 is large. If both audits have the same distribution, outcomes are
+    exchangeable, and the joint median does not depend on their order. So Fisher's test of these counts is exact.
     """
     every = np.concatenate([before, now])
     middle = 0.5 if np.isin(every, (0, 1)).all() else float(np.median(every))
@@ -242,7 +243,7 @@ def _counts(before: Outcomes, now: Outcomes) -> tuple[int, int]:
 
 
 def _corrected(tests: Sequence[_Test], level: float) -> list[float | None]:
-    """Return Holm's p-value of each test; None for a test that no outcome of its number of trials could decide."""
+    """Return Holm's p-value of each test; None for a test with so few trials that no outcome could decide it."""
     largest = level / divisor([test.least for test in tests], level)
     corrected = iter(holm([test.p for test in tests if test.least <= largest]))
     return [next(corrected) if test.least <= largest else None for test in tests]
@@ -253,7 +254,7 @@ def _tested(drifts: Sequence[Drift]) -> list[Drift]:
 
 
 def _interval(estimate: Estimate | None, measure: str) -> str:
-    assert estimate is not None  # a drift has at least one of the two
+    assert estimate is not None  # a drift has an estimate before or now
     upper = f"{estimate.upper:.2f}" if math.isfinite(estimate.upper) else f"above {estimate.ceiling:.2f}"
     return (
         f"{measure} {estimate.point:.2f} ({estimate.loss:.2f} to {upper})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-DIGITS = 16  # in hexadecimal: 64 bits, far from collisions among a project's rows
+DIGITS = 16  # hexadecimal digits: 64 bits, enough to avoid collisions among a project's rows
 
 
 def short_hash(path: Path, more: str = "") -> str:

@@ -1,8 +1,8 @@
 """Every audit's losses, a line per audit, cell, epsilon and attack, in a file that git tracks and that only grows.
 
-An audit is identified by its date (UTC, to the second). Lines are in the order of audits and of their dates: if the
-clock is behind the last audit, because it was set back, the date is one second after that audit's. Otherwise a clock of
-an earlier year would find that year's share of alpha unspent.
+An audit is identified by its date (UTC, to the second). Lines are in the order of audits, which is also the order of
+their dates. If the clock was set back to before the last audit, the new date is one second after that audit's date.
+Otherwise an audit could be dated to an earlier year, in which some of alpha is still unspent.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HISTORY: tables.Schema = {
 ROW = ["dataset", "mechanism", "epsilon", "attack"]
 
 _DATE = "%Y-%m-%dT%H:%M:%SZ"
-_DECIMALS = 6  # of written losses, in nats
+_DECIMALS = 6  # decimals of written losses, in nats
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -69,7 +69,7 @@ def read(path: Path | str = FILE) -> pl.DataFrame:
 
 
 def next_date(history: pl.DataFrame) -> str:
-    """Return the date for an audit that is added now: the clock's, but at least a second after the latest audit's."""
+    """Return the date for an audit that is added now: the present, but at least a second after the latest audit."""
     now = datetime.now(UTC).strftime(_DATE)
     if not len(history) or now > (latest := max(history["date"])):
         return now
@@ -77,7 +77,7 @@ def next_date(history: pl.DataFrame) -> str:
 
 
 def append(estimates: pl.DataFrame, commit: str, round: int, path: Path | str = FILE, *, date: str = "") -> None:
-    """Add an audit. estimates: columns of `HISTORY` from `dataset` on, or more; date: by default `next_date`."""
+    """Add an audit. estimates: at least the columns of `HISTORY` from `dataset` on. date: by default `next_date`."""
     past = read(path)
     rows = estimates.with_columns(
         date=pl.lit(date or next_date(past)), commit=pl.lit(commit), round=pl.lit(round, pl.Int64)

@@ -1,8 +1,8 @@
 """Records of the sources of an audit's results (files, packages, settings, revisions), to name what has changed.
 
 Git tracks one small file per source (`sources/<name>.json`) with its state at the last re-audit. DVC itself decides
-which results a change makes stale (`epsilometer.project.code`). A newer revision on the hub is reported, not used: the
-user decides on it, because clip bounds were measured on the pinned revision.
+which results a change makes stale (`epsilometer.project.code`). A newer revision on the hub is reported, not used. The
+user decides whether to adopt it, because clip bounds were measured on the pinned revision.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 
 FOLDER = Path("sources")
-SECONDS = 10.0  # before the hub counts as unreachable
+SECONDS = 10.0  # after which a hub that does not answer counts as unreachable
 
 _KINDS = {"files", "packages", "device", "settings", "hub"}  # the possible parts of a record
 _CELL = "cell-"  # beginning of the name of a cell's source
@@ -84,7 +84,7 @@ def newer(sources: Iterable[Source]) -> list[str]:
 def changes(before: Mapping[str, Record], now: Mapping[str, Record]) -> list[str]:
     """Return the changes as sentences; a change that several sources share is listed once.
 
-    Earlier versions recorded only the settings of a mechanism's first cell, with the mechanism.
+    Earlier versions recorded the settings of a mechanism's first cell in the mechanism's record, and no other cells.
     """
     sharing: dict[str, list[str]] = {}
     earlier = not any(name.startswith(_CELL) for name in before)

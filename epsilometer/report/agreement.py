@@ -2,26 +2,27 @@
 
 Each rule compares a cell of a table with a number, a word or another cell, by one of five relations:
 
-- ABOVE, BELOW: agrees if the cell's whole interval is above (below) the other's, disagrees if none of it is.
+- ABOVE, BELOW: agrees if the cell's whole interval is above (below) the other's, disagrees if no part of it is.
 - NEAR, with a distance `by`: agrees if every number of the interval is within `by` of every number of the other's;
-  disagrees if none is. An interval that is too wide to agree is *not testable here* unless it disagrees.
-- IS, IS NOT: a verdict of another test, in its words.
-- NO EFFECT AT: the cell is the p-value of a test of the claim that nothing changes. It disagrees if it is at most the
-  other number. A larger p-value does not show that nothing changes, so the claim is undecided.
+  disagrees if no number is. An interval that is too wide to agree is *not testable here* unless it disagrees.
+- IS, IS NOT: the cell is the verdict of another test, and is compared word for word.
+- NO EFFECT AT: the cell is the p-value of a test of the claim that nothing changes. The rule disagrees if the p-value
+  is at most the other number. A larger p-value does not show that nothing changes, so the claim is then undecided.
 
 A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` or a number. Overlapping intervals, and
 tests without a finding, are undecided. A test that no data could have reversed is *not testable here*.
 
 `of` is the number n of texts if a cell is a share, or of batches if it is a mean of values between 0 and 1. A cell
-without an interval then gets Clopper and Pearson's at 99 %, which is valid but wide for means. A macro F1 is neither,
-so do not give `of` for it. A verdict on a share is *not testable here* if every share of n texts would have had it. An
-undecided share is *not testable here* if no share of n texts would have agreed, or none would have disagreed.
+without an interval then gets Clopper and Pearson's at 99 %, which is valid but wide for means. A macro F1 is neither a
+share nor a mean, so do not give `of` for it. A verdict on a share is *not testable here* if every possible share of n
+texts leads to the same verdict. An undecided share is *not testable here* if no possible share agrees, or none
+disagrees.
 
-A number without an interval needs one of three facts: `off` states by how much chance may change it (compared with
-another cell, by how much chance may change their difference), and the claims explain why; `factor` states the same as a
-factor; `exact` states that chance plays no part, as in a law, a bound or a complete count.
+A number without an interval needs one of three facts. `off` states by how much chance may change the number or, if it
+is compared with another cell, their difference; the claims explain why. `factor` states the same as a factor. `exact`
+states that chance plays no part, as in a law, a bound or a complete count.
 
-`against` states an alternative that the paper denies, by the distance of the truth on the wrong side. If the rule would
+`against` states an alternative that the paper denies: the truth on the wrong side, at this distance. If the rule would
 then say *disagrees* with a probability below .8 (`report.power`), the verdict is *not testable here*. `report.claims`
 has the fields of a rule.
 """
@@ -54,8 +55,8 @@ def agreement(
 ) -> str:
     """Return the verdict on a claim.
 
-    of, other_of: the numbers of texts behind the shares in the cell and in the other; off: by how much chance may
-    change a cell without an interval, 0 for an exact cell.
+    of, other_of: the number of texts behind the share in `cell`, and behind the share in `other`. off: the amount by
+    which chance may change a cell without an interval; 0 for an exact cell.
 
     Raises UserError if a number or an interval is expected but missing, and for a share outside 0 to 1.
     """
@@ -88,10 +89,10 @@ def agreement(
 def decided(
     cell: str, rule: str, other: str, by: str | None, *, against: float, of: int | None = None, off: float = 0
 ) -> bool:
-    """Return True if the rule would disagree with probability at least `LEAST` if the truth is `against` on the wrong
-    side.
+    """Return True if the rule could decide a claim: whether it would probably disagree if the claim were false.
 
-    other: if it is a share, with its interval. Other parameters as for `agreement`.
+    Probably: with a probability of at least `LEAST`. False: the truth is on the wrong side, at the distance `against`.
+    other: a share must have its interval. The other parameters are those of `agreement`.
     """
     (least, most), reach = interval(other), interval(by or "0")[1]
     low, high = interval(cell, of)

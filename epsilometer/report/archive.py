@@ -22,7 +22,7 @@ from epsilometer.auditing.results.losses import presented
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 
-RESULTS = "results"  # the folder of a project
+RESULTS = "results"  # the folder in a project
 RUN = "run.json"
 LARGE = 100_000  # bytes of CSV; a table of at least this size is written as Parquet
 _SUFFIXES = (".csv", ".parquet")
@@ -52,8 +52,8 @@ class Grid:
 class Run:
     """A run's tables and their origin: the content of a folder of results.
 
-    command: the command that wrote the folder; minutes: of processor time, None if unknown; about: paragraphs above the
-    tables.
+    command: the command that wrote the folder; minutes: the processor time, None if unknown; about: paragraphs above
+    the tables.
     """
 
     title: str

@@ -19,7 +19,7 @@ Row = Mapping[str, Any]
 FIGURE, TABLE, TEXT = "at-loss.pdf", "at-loss-table.tex", "at-loss-text.tex"
 _STRONGEST, _FOUND = "strongest", "found"
 _SMALLEST = 1e-4  # smaller p-values are not written out
-_WIDTH, _ROW = 300, 34  # of a panel, and of the row of a mechanism in it, in pixels
+_WIDTH, _ROW = 300, 34  # in pixels: the width of a panel, and the height of a mechanism's row in it
 _TEX = {sign: f"\\{sign}" for sign in "{}$&#_%"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}
 _TEX |= {"^": r"\textasciicircum{}", "ε": r"$\varepsilon$", "∞": r"$\infty$", "−": "$-$", "–": "--"}
 
@@ -28,9 +28,9 @@ _TEX |= {"^": r"\textasciicircum{}", "ε": r"$\varepsilon$", "∞": r"$\infty$",
 class Measured:
     """A mechanism of a paper.
 
-    name: as in the paper. calibrated: the row of `calibrate`. loss: the row of the strongest attack, whose bounds allow
-    for the choice. attacks: the rows of the attacks. alike: the row of the similarity. The last three are empty if no
-    epsilon has the loss.
+    name: the name in the paper. calibrated: the row of `calibrate`. loss: the row of the strongest attack, with bounds
+    that account for its choice among the attacks. attacks: the rows of all attacks. alike: the row of the similarity.
+    The last three are empty if no epsilon has the target loss.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Article:
 
     @cached_property
     def _name(self) -> Mapping[str, str]:
-        """The name of each mechanism in the paper: for a file its stem, unless another mechanism has that name."""
+        """The name of each mechanism in the paper. A file has its stem as name, unless another mechanism has it."""
         names = [row["mechanism"] for row in self.calibrated]
         stems = [Path(name).stem for name in names]
         return {name: stem if stems.count(stem) == 1 else name for name, stem in zip(names, stems, strict=True)}
@@ -138,10 +138,10 @@ class Article:
 
     @property
     def sentences(self) -> list[str]:
-        """Each states what was compared, how much, and at which confidence."""
+        """The sentences. Each states what was compared, the figures, and the confidence."""
         said = [sentence for each in self.mechanisms for sentence in self._of_mechanism(each)]
         compared = [row for row in self.leaks if row.get("p Holm") is not None]
-        pairs = {(row["first"], row["second"]): row for row in reversed(compared)}  # of each pair the first row
+        pairs = {(row["first"], row["second"]): row for row in reversed(compared)}  # the first row of each pair
         said += [self._leaks(row) for row in compared if pairs[row["first"], row["second"]] is row]
         said += [self._keeps(row) for row in self.keeps]
         if compared:
@@ -168,7 +168,7 @@ class Article:
         ]
 
     def _leaks(self, row: Row) -> str:
-        """Return the finding on the loss of a pair; attacks on one of the two alone are named, and not compared."""
+        """Return the finding on the losses of a pair. Attacks on only one of the two are named, and not compared."""
         first, second = (self._name[row[side]] for side in ("first", "second"))
         alone = [
             each["figure"]
@@ -246,7 +246,7 @@ def _place(names: Sequence[str]) -> alt.Y:
 
 
 def _shown(name: str, row: Row, top: float) -> Row:
-    """Return the ends and the point of a row, at most at the end of the axis."""
+    """Return the point and the ends of a row's interval, clipped at the end of the axis."""
     return {"mechanism": name} | {key: min(row[key], top) for key in ("point", "low", "high")}
 
 

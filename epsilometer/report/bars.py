@@ -17,9 +17,9 @@ from epsilometer.report.wording import CHANCE
 class Bar:
     """A bar: the attacker's right guesses about the rewrites of one mechanism at one budget.
 
-    name: the mechanism, with its budget; means: the mechanism's description in plain words; status: the decision; low:
-    lower bound on the right guesses of 100; high: upper bound, None without one; said: both bounds in words; limit: the
-    right guesses allowed; use: the utility of the rewrites, in words.
+    name: the mechanism, with its budget. means: the mechanism's description in plain words. status: the decision. low,
+    high: lower and upper bound on the right guesses of 100; high is None without an upper bound. said: both bounds in
+    words. limit: the allowed right guesses of 100. use: the utility of the rewrites, in words.
     """
 
     name: str

@@ -26,10 +26,10 @@ class Body:
 
     title: str
     sections: Sequence[Section]
-    closing: Sequence[Section]  # after the history of audits, which `page` inserts later
+    closing: Sequence[Section]  # sections below the history of audits, which `page` inserts later
     mechanisms: Iterable[str]
     controls: Sequence[str]
-    last: Sequence[Section] = ()  # after the origin of the page, which `page` inserts later
+    last: Sequence[Section] = ()  # sections below the origin of the page, which `page` inserts later
 
 
 def build(body: Body, path: Path, folder: Path) -> None:

@@ -1,11 +1,11 @@
 """Figures of results/ that pages and claims cite.
 
-A reference has a table, a row, a column and, if a cell has several values, the name of one:
+A reference has a table, a row, a column and, if the cell has several values, the name of the value:
 
     full/losses-on-queries; tem, 5; strongest
     training/attacks-against-noise; reviews-bert-none, rmia; levels: values; 0.03
 
-A row is given by enough of its first cells to distinguish it from all other rows. The fourth part `Holm, tem` adjusts a
+A row is given by its first cells, as many as distinguish it from all other rows. The fourth part `Holm, tem` adjusts a
 p-value for all p-values of its column in the rows that begin with `tem` (Holm 1979).
 
 In a Markdown page a figure is a link to its table, with a plus for each space; `filled` replaces its text:
@@ -27,7 +27,7 @@ from epsilometer.report.agreement import interval
 FOLDERS = (archive.RESULTS, "claims")  # folders of a project: measured figures, and figures printed by papers
 _FILE = rf'(?:\.\./)+(?:{"|".join(FOLDERS)})/[^\s"#)]+\.(?:csv|parquet)'
 FIGURE = re.compile(rf"\[([^\]]*)\]\(({_FILE})#((?:[^()\s]|\([^()\s]*\))+)\)")
-REFERENCE = re.compile(r"\{([\w.-]+/[^{};]+;[^{}]*)\}")  # in texts of claims
+REFERENCE = re.compile(r"\{([\w.-]+/[^{};]+;[^{}]*)\}")  # a reference inside the text of a claim
 _TABLES = dict[Path, tuple[list[str], list[list[str]]]]
 
 

@@ -33,7 +33,7 @@ from epsilometer.report.cited import REFERENCE, Figures
 
 BY_CONSTRUCTION, BY_CHANCE = "by construction", "by chance"
 VERDICTS = (AGREES, DISAGREES, UNDECIDED, NOT_TESTABLE, BY_CONSTRUCTION)
-HERE = "{rule}"  # placeholder in a verdict for the rule's word
+HERE = "{rule}"  # placeholder in a verdict, replaced by the rule's word
 _ERROR, _ERROR_OF_HEADS = 0.01, 0.05  # error of a 99 % interval; bound on the error of a range of at least three seeds
 _HEADS = "/what-heads-score;"
 _PLACE = re.compile(r"<!-- verdicts -->.*?<!-- end -->", re.DOTALL)
@@ -46,11 +46,11 @@ class _Strict(BaseModel):
 class Rule(_Strict):
     """A relation of a cell to another value (`report.agreement`).
 
-    cell: a reference; other: a number, a word or a reference; by: the distance that `NEAR` allows, which may have an
-    interval; of, other_of: numbers of texts behind the shares `cell` and `other`; off: by how much chance may change a
-    cell without an interval; factor: the same, as a factor; exact: True if chance plays no part; times: multiplies
-    `other`; against: the distance of the truth on the wrong side, in the alternative that the paper denies; premise:
-    a rule that must agree, otherwise the claim is not testable.
+    cell: a reference. other: a number, a word or a reference. by: the distance that `NEAR` allows, which may have an
+    interval. of, other_of: the numbers of texts behind `cell` and `other` if they are shares. off: the amount by which
+    chance may change a cell without an interval. factor: the same, as a factor. exact: True if chance plays no part.
+    times: a factor for `other`. against: the distance of the truth from the claim, in the alternative that the paper
+    denies. premise: another rule; if it does not agree, the claim is not testable.
     """
 
     cell: str
@@ -102,8 +102,8 @@ class Rule(_Strict):
 class Claim(_Strict):
     """A claim and its test.
 
-    place: in the paper; ours: True if this project makes the claim, not the paper; printed, here: the paper's figure
-    and this project's; verdict: a word of `VERDICTS`, or `{rule}` for the rule's word, with a reason.
+    place: the place in the paper. ours: True if this project makes the claim, not the paper. printed, here: the paper's
+    figure and this project's. verdict: a word of `VERDICTS`, or `{rule}` for the rule's word, with a reason.
     """
 
     claim: str
@@ -132,7 +132,7 @@ class Section(_Strict):
 
 
 class Paper(_Strict):
-    """The claims of a paper. name: a short name; title: of the page; about: authors, journal and data."""
+    """The claims of a paper. name: a short name; title: the page's title; about: authors, journal and data."""
 
     name: str
     title: str
@@ -189,8 +189,8 @@ def _judged(section: str, claim: Claim, figures: Figures) -> Judged:
 def tally(claims: list[Judged]) -> tuple[list[str], list[list[str]]]:
     """Return the columns and rows of a table: the number of each verdict by section, and for all sections.
 
-    The column `by chance` is the sum of the rules' error rates, an upper bound on the expected number of disagreements
-    if all of the paper's claims hold.
+    The column `by chance` is the sum of the rules' error rates. It is an upper bound on the expected number of
+    disagreements if all of the paper's claims are true.
     """
     names = dict.fromkeys(each.section for each in claims)
     rows = [counts(name, [each for each in claims if each.section == name]) for name in names]

@@ -20,7 +20,7 @@ def render(template: Path, context: Mapping[str, Any]) -> Markup:
 
 
 def show(section: Section, styles: Mapping[str, Any] | None = None, controls: Sequence[str] = ()) -> Markup:
-    """Return a section as HTML. styles: by mechanism; controls: the mechanisms that are controls."""
+    """Return a section as HTML. styles: the style of each mechanism; controls: the mechanisms that are controls."""
     shared = {"section": section, "styles": styles or {}, "controls": controls}
     return render(PACKAGE / "report/section.html.j2", shared)
 

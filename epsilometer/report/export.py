@@ -21,13 +21,13 @@ _MARKUP = {".md": "github", ".tex": "latex_booktabs"}
 FORMATS = (".csv", ".json", *_MARKUP)
 ESTIMATED = "estimates"
 INTERVAL = "interval"  # a loss with its bounds, `.82 [.6, 1.1]`
-SHORT = (  # of the estimates
+SHORT = (  # main columns of the estimates
     "dataset", "mechanism", "epsilon", "attack", "success_rate", "loss", "upper", "delta_at_4_low", "overall",
 )  # fmt: skip
-SHORT_MARKUP = (  # of the estimates, in Markdown and LaTeX
+SHORT_MARKUP = (  # main columns of the estimates in Markdown and LaTeX
     "dataset", "mechanism", "epsilon", "attack", "success_rate", INTERVAL, "delta_at_4_low", "overall",
 )  # fmt: skip
-# The other tables of results, and their paths under data/; * is a cell. None holds a text of a data set.
+# The other tables of results, and their paths under data/; * is a cell. No table contains a text of a data set.
 TABLES = {
     **{
         name: name
@@ -46,7 +46,7 @@ TABLES = {
     "leaderboard": "leaderboard/*",
     "runs": "trained/*/runs",
 }
-# Endings of names of other tables of a cell.
+# Endings of the names of a cell's other tables, which `*` must not match.
 _BESIDE = (".curves", ".figures", ".rates", ".roc", ".texts", ".candidates")
 
 
@@ -141,8 +141,8 @@ def write(table: pl.DataFrame, path: Path, suffix: str | None = None, columns: S
 def rendered(table: pl.DataFrame, suffix: str, columns: Sequence[str] | None = None) -> str:
     """Return a table as CSV, JSON, Markdown or LaTeX (booktabs), by suffix.
 
-    columns: by default all. CSV and JSON have all digits, with infinity as `inf` and "Infinity". Markdown and LaTeX
-    have numbers as `core.rounding.written` writes them. Missing values are empty. Only JSON has columns of lists.
+    columns: by default all. CSV and JSON have all digits; infinity is `inf` in CSV and "Infinity" in JSON. Markdown and
+    LaTeX have numbers as `core.rounding.written` writes them. Missing values are empty. Only JSON has columns of lists.
     """
     wanted = table.select(table.columns if columns is None else columns)
     if suffix == ".json":

@@ -23,8 +23,8 @@ Specification = dict[str, Any]
 
 _VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])  # the version that this altair writes
 
-# These colours differ also with red-green or blue-yellow colour blindness, and are dark enough on white (after Okabe
-# and Ito 2008 and Tol 2021). Shapes also distinguish mechanisms, for print without colour.
+# People with red-green or blue-yellow colour blindness can tell these colours apart, and all are dark enough on white
+# (after Okabe and Ito 2008 and Tol 2021). Mechanisms also differ in shape, for print without colour.
 COLOURS = (
     "#0072b2",
     "#d55e00",
@@ -47,7 +47,7 @@ SHAPES = (
 DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
 
 INK, MUTED, GRID = "#1d2733", "#5b6773", "#e3e7eb"
-CHECKED = False  # True if altair checks each part of a panel against its schema, which takes seconds, as in tests
+CHECKED = False  # tests set True: altair then checks each part of a panel against its schema, which takes seconds
 _TOP = ("$schema", "config", "datasets")  # parts of a figure that its panels do not repeat
 # Values of the labels on a wide axis.
 _NATS = (0, 0.5, 1, 2, 5, *(step * 10**power for power in range(1, 9) for step in (1, 3)))
@@ -108,8 +108,8 @@ def file_name(kind: str, dataset: str) -> str:
 class Figure:
     """A figure of the page. A script draws it; a still picture is shown until then, or without scripts.
 
-    name: of its files and its HTML element; words: a description for readers who cannot see it; saved: the
-    specification for the files, if it differs from the page's; heading, caption: above the figure on the page.
+    name: the name of its files and the id of its HTML element. words: a description for readers who cannot see it.
+    saved: the specification for the files, if it differs from the page's. heading, caption: text above the figure.
     """
 
     name: str

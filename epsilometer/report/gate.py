@@ -52,7 +52,7 @@ from epsilometer.report.judged import (
     source,
 )
 
-_PLAYED = ("loss", "delta_at_4")  # measures by the guesses of attacks
+_PLAYED = ("loss", "delta_at_4")  # measures that are computed from the guesses of attacks
 _COUNTED = (Hits, AtLeast, Confident)  # kinds of data for which `Decision.least_loss` can be computed
 _PRECISION = ("masked", "precision", "precision_low", "precision_high")
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -200,8 +200,7 @@ class Decision:
         return most_missed(judged.misses, judged.trials, errors=self.errors)
 
     def least_loss(self, judged: Judged) -> float:
-        """Return the smallest figure that these trials would have shown to exceed its limit; infinite if there is
-        none."""
+        """Return the smallest figure whose excess over the limit these trials would have shown; infinity if none."""
         limit = judged.limit
         if limit is None or limit.at_least or not isinstance(judged.evidence.data, _COUNTED):
             return math.inf
@@ -300,8 +299,11 @@ def beyond_joined(attributes: int) -> str:
 
 
 def _detectable(decision: Decision, first: Judged) -> str:
-    """Return a sentence: the probability that a pass is wrong or, otherwise and for a tail, what would have been
-    found."""
+    """Return a sentence on the strength of the decision.
+
+    After a pass, it gives the probability that the pass is wrong. Otherwise, and for a tail, it gives the smallest
+    figure that these trials would have shown to exceed the limit.
+    """
     if first.status.passes and first.measure != "delta_at_4":
         passing = (
             "a deployment with these answers that" if decision.verdict.scope.of == DEPLOYMENT else "a mechanism that"
@@ -563,7 +565,7 @@ def _by_kind(verdict: Verdict) -> list[list[Judged]]:
 
 
 def _kind(kind: Sequence[Judged], status: Status) -> str:
-    """Return a line on a group: its first result, and others with the same failing status. status: of the verdict."""
+    """Return a line on a group: its first result, and others with the same failing status. status: the verdict's."""
     first, *others = kind
     alike = [] if first.status.passes else [other for other in others if other.status is first.status]
     return "; ".join(

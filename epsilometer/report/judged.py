@@ -1,7 +1,7 @@
 """A gate's result on a limit in words: the counts, the figure at the observed rate, and the allowed value.
 
-Losses are right guesses of 100 between two options, with the nats in brackets, as in the report. Each measure has a
-sentence. A measure of a user's own question has a neutral sentence, by the kind of its data.
+Losses are shown as right guesses of 100 between two options, with the nats in brackets, as in the report. Each measure
+has a sentence. A measure of a user's own question gets a neutral sentence, which depends on the kind of its data.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def right(judged: Judged) -> int | None:
 
 
 def counted(judged: Judged) -> str:
-    """Return the numbers of right and of all trials, for a table; only of all trials if they are not right or wrong."""
+    """Return the numbers of right and of all trials, for a table; only of all trials if none is right or wrong."""
     if (hits := right(judged)) is not None:
         return f"{hits:,} of {judged.trials:,}"
     if by_law(judged):

@@ -1,8 +1,8 @@
 """The page that people open; only this module writes it.
 
 The report's stage writes the page's body, which DVC tracks (`body.build`). Parts that may differ between equal results
-are inserted here: the origin of the page, and the history of audits. The place for such a part is between two HTML
-comments, of which the first has a name. Texts cannot contain such comments, because they are escaped.
+are inserted here: the origin of the page, and the history of audits. Two HTML comments mark the place for such a part,
+and the first comment has its name. Texts cannot contain such comments, because texts are escaped.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _mark(file: Path) -> Markup:
 
 
 def put(text: str, name: str, content: str) -> str:
-    """Return the page with a content in the place of a name; unchanged without such a place."""
+    """Return the page with this content in the place of this name; the page unchanged if it has no such place."""
     start = f"<!-- place: {name} -->"
     before, place, rest = text.partition(start)
     return f"{before}{start}{content}{_END}{rest.partition(_END)[2]}" if place else text

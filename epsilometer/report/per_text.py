@@ -43,7 +43,7 @@ def of_verdict(verdict: Verdict, texts: Sequence[str], epsilon: float | None) ->
 def write(by_text: pl.DataFrame, files: Sequence[Path], name: str, texts: Sequence[str] | None = None) -> None:
     """Write the rows to each file, readable only by its owner.
 
-    name: of the audited mechanism; texts: all of them, or None to show none.
+    name: the name of the audited mechanism. texts: all texts; None to show no text.
     """
     for path in files:
         content = lines(by_text, texts) if path.suffix == ".jsonl" else html(by_text, name, texts)

@@ -1,12 +1,13 @@
 """The probability that a rule would say *disagrees* if a claim were false.
 
 A result decides a claim, for or against it, only if this probability is at least `LEAST` under an alternative that the
-paper denies: the truth is on the wrong side of the claim, at a stated distance. If a paper prints two figures, this is
-the distance between them, so the alternative reverses their order.
+paper denies: the truth is on the wrong side of the claim, at a stated distance. If a paper prints two figures, the
+stated distance is the distance between them, so the alternative reverses their order.
 
 Figures are modelled as normal, with the standard deviations of their 99 % intervals, and shares of n texts as binomial.
-For an interval that begins at 0, its length is the half-width. Intervals of losses widen with the loss, so two losses
-are compared with the narrower of their intervals, because under the alternative the larger loss is the smaller.
+If an interval begins at 0, its whole length counts as the half-width. Intervals of losses widen
+with the loss. So two losses are both given the narrower of their intervals, because under the alternative the loss that
+is larger here would be the smaller one.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ Ends = tuple[float, float]
 def power(ends: Ends, rule: str, other: Ends, against: float, *, losses: bool = False) -> float:
     """Return the probability of *disagrees* if the truth is `against` on the wrong side of the other figure.
 
-    ends: of the cell's interval; other: ends of the other figure's interval, for NEAR with the tolerance; losses: True
-    if both are losses.
+    ends: the ends of the cell's interval. other: the ends of the other figure's interval. losses: True if both
+    figures are losses.
     """
     wide, wide_other = _half(ends), 0.0 if rule == "NEAR" else _half(other)
     if losses and other[0] != other[1]:

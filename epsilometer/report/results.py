@@ -22,7 +22,7 @@ P = TypeVar("P", bound=ProjectParams)
 
 @dataclass(frozen=True)
 class Results(Generic[P]):
-    """The results in the current folder. held: the content of files already read, by path, which studies share."""
+    """The results in the current folder. held: a cache of the files' contents, by path, which all studies share."""
 
     params: P
     held: dict[str, Any] = field(default_factory=dict)

@@ -18,8 +18,9 @@ from epsilometer.report.wording import unbounded
 
 CELL = ["dataset", "mechanism", "epsilon"]
 OPTIMAL = "likelihood"  # the optimal attack; it needs the mechanism's law
-REACH = 10_000_000  # maximum number of trials that anybody would run
-# Largest delta at 4 nats of a ranked mechanism; otherwise publishing some texts would win at equal average loss.
+REACH = 10_000_000  # more trials than this count as impossible to run
+# Mechanisms with a larger delta at 4 nats are not ranked. Otherwise a mechanism that publishes some texts unchanged
+# would rank first at equal average loss.
 TAIL_ALLOWED = 0.01
 
 
@@ -73,9 +74,10 @@ def followed(exact: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
 def tails(estimates: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
     """Return a row per data set, mechanism and epsilon: the bounds on delta at 4 nats, `tail_low` and `tail`.
 
-    With the law of the released view, both are exact, over the pairs that compare mechanisms (`by_equal_length`). The
-    law of latents gives only `tail`, an upper bound for the text. Without a law, or if rewrites depart from it, attacks
-    give only `tail_low`, over all trials. Null if unknown or not testable.
+    With the law of the released view, both bounds are exact, over the pairs that compare mechanisms
+    (`by_equal_length`). A law of latents gives only `tail`, which is an upper bound for the text. Without a law, or if
+    rewrites depart from it, attacks give only `tail_low`, over all trials. A bound is null if it is unknown or not
+    testable.
     """
     law = by_equal_length(followed(exact, estimates)).select(
         *CELL, "released", low="all_delta_at_4_low", tail="all_delta_at_4"

@@ -17,13 +17,13 @@ if TYPE_CHECKING:  # importing figures takes a second, and not every section has
 class Section:
     """A section of the page.
 
-    id: of its HTML element.
+    id: the id of its HTML element.
     link: its name in the page's table of contents.
     heading: its title.
-    words: paragraphs; text in backticks is code, text between double asterisks is strong.
+    words: its paragraphs; text in backticks is code, text between double asterisks is strong.
     blocks: bars, tables and figures, in their order.
-    first_screen: pairs of a topic and a sentence for the top of the page, if there is room; sentences of a topic are
-        adjacent.
+    first_screen: pairs of a topic and a sentence, for the top of the page if there is room. Sentences of one topic are
+        next to each other.
     alarm: True if the first screen must look like an alarm.
     legend: True if the mechanisms are listed above the blocks, to highlight them in all figures.
     folded: True if the page shows only its title until a reader opens it.

@@ -59,7 +59,7 @@ class Paragraph:
 class Grid:
     """A table.
 
-    kinds: of the first cell of each row, as for a paragraph; widths: relative widths of the columns on paper; small:
+    kinds: the kind of each row's first cell, as for a paragraph; widths: relative widths of columns on paper; small:
     True for small letters, as for evidence and digests.
     """
 

@@ -37,9 +37,9 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
 NONE = "–"
 NAMED = "data set: {dataset} | mechanism: {mechanism} | epsilon: {epsilon:budget}"
 _NUMBER = re.compile(r"[≤≥<~+−-]? ?[\d∞–]|above \d|exact: |at (least|most) \d|not testable$|ceiling$|every time$|$")
-_WIDE = 28  # a cell with more letters counts as words, which wrap
+_WIDE = 28  # a cell with more letters than this counts as words, and may wrap
 _ASIDE = 40  # maximum number of letters of a number with its remark
-_LESS = re.compile(r" (\(|± |to |of )")  # the beginning of a number's remark
+_LESS = re.compile(r" (\(|± |to |of )")  # marks the beginning of a number's remark
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Table:
     folded: True if only the heading is shown until a reader opens it.
     page_only: True if the table is not in results/; off_page: True if it is only in results/.
     texts: True if it contains texts of public data sets, which are wide and are not written to results/.
-    stacked: True if, on a phone, a row's other cells are below its first cell, so that all are visible.
+    stacked: True to place a row's other cells below its first cell on a phone, so that all are visible.
     picture: the name of a figure of the section that is written to the same folder.
     anchors: an id for each row.
     """

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from epsilometer.report.table import Table
 
-_SINGLE = "rewrite"  # the stage with a row for each entry, because its time is a mechanism's
+_SINGLE = "rewrite"  # only this stage has a row for each entry, because an entry's time is the time of a mechanism
 
 
 def total(seconds: Mapping[str, float]) -> str:
-    """Return a sentence on the time of all stages. seconds: by stage that ran here."""
+    """Return a sentence on the time of all stages. seconds: the time of each stage that ran here."""
     if not seconds:
         return "No stage ran in this folder, so the processor time is unknown."
     return f"{len(seconds)} stages ran here, in {sum(seconds.values()) / 60:,.0f} minutes of processor time."

@@ -16,12 +16,12 @@ from epsilometer.core.rounding import DOWN, NEAREST, NOT_TESTABLE, UP, beside, r
 
 CHANCE = 50.0  # right guesses of 100 between two texts by chance
 FEW = 30  # a share of fewer cases is shown as a count
-_NAMED = 6  # maximum number of names in a sentence; the rest is counted
-_APART = 1.01  # ratio of upper to lower bound below which only one of them is shown
+_NAMED = 6  # maximum number of names in a sentence; further names are only counted
+_APART = 1.01  # if the upper bound is less than this times the lower bound, only one of them is shown
 
 
 def nats(value: float, ceiling: float = math.inf, way: str = NEAREST) -> str:
-    """Return a loss with two decimals; `above 5.23`, the ceiling, if it is infinite. way: of `rounding.rounded`."""
+    """Return a loss with two decimals; `above 5.23`, the ceiling, if it is infinite. way: as in `rounding.rounded`."""
     return f"{rounded(value, 2, way):.2f}" if math.isfinite(value) else f"above {rounded(ceiling, 2, DOWN):.2f}"
 
 
@@ -45,9 +45,9 @@ def unbounded(loss: float | None, way: str = NEAREST) -> str:
 
 
 def loss_between(row: Mapping[str, Any] | None, end: str = "ceiling") -> str:
-    """Return `0.71 to 0.82`; if every guess was right, so that there is no upper bound, `end` filled with the loss.
+    """Return the bounds of a loss, `0.71 to 0.82`; "not testable" if the ceiling is 0.
 
-    Returns "not testable" if the ceiling is 0.
+    If every guess was right, there is no upper bound. Then the result is `end`, with the lower bound in place of {}.
     """
     if row is None:
         return ""
@@ -102,7 +102,7 @@ def budget(epsilon: float | None) -> str:
 
 
 def share(part: float, way: str = NEAREST) -> str:
-    """Return a share in percent with one decimal: `57.4 %`, without a line break. way: of `rounding.rounded`."""
+    """Return a share in percent with one decimal: `57.4 %`, without a line break. way: as in `rounding.rounded`."""
     return f"{rounded(100 * part, 1, way):.1f}\N{NO-BREAK SPACE}%"
 
 

@@ -1,9 +1,9 @@
 """Record the batch sizes of networks in a stage on a GPU, where kernels and rounding depend on a batch's shape.
 
-On CUDA the number of rows of a batch follows from the model, the texts' lengths and a budget of bytes; it is halved
-when memory runs out. A stage that used CUDA records batch sizes and halvings by model in
-`data/batches/STAGE[/ENTRY].json`. On the processor shapes are constants, and there is no record. If a killed stage is
-resumed, the record has the batches of all its runs.
+On CUDA, the number of rows of a batch follows from the model, the lengths of the texts and a budget of bytes. It is
+halved when memory runs out. A stage that used CUDA records batch sizes and halvings by model in
+`data/batches/STAGE[/ENTRY].json`. On the processor, shapes are constants, and there is no record. If a killed stage is
+resumed, the record has the batches of all runs of the stage.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def noted(model: str, budget: int, halvings: int, *, each: int | None = None, ro
 
 @contextmanager
 def recorded(stage: str) -> Iterator[None]:
-    """Write the record of a stage, such as "rewrite/queries-tem", after the work inside; without notes, delete it.
+    """Write the record of a stage, such as "rewrite/queries-tem", after the block; delete the record without notes.
 
     After an exception the notes stay, for the run that resumes the stage.
     """
@@ -75,7 +75,7 @@ def _by_model(notes: Path) -> list[dict[str, Any]]:
 
 
 def halved(folder: Path) -> dict[str, int]:
-    """Return how often memory ran out, as halvings by stage, in a project's folder. Stages without are left out."""
+    """Return how often memory ran out in a project's folder: the halvings by stage, without stages that have none."""
     place = folder / FOLDER
     records = {path.relative_to(place).with_suffix("").as_posix(): read_json(path) for path in place.rglob("*.json")}
     most = {stage: max(entry["halvings"] for entry in record) for stage, record in sorted(records.items())}

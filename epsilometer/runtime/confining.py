@@ -14,7 +14,7 @@ def confine() -> None:
     """Disable core dumps of this process, which could contain texts, and limit the processes that it starts.
 
     The limit is the user's present number of processes and threads plus `resource_limits.PROCESSES`. The kernel does
-    not enforce it for root. The kernel also counts processes of other containers, which `/proc` does not show; if they
+    not enforce it for root. The kernel also counts processes in other containers, which `/proc` does not show. If they
     leave too little room, no limit is set.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -57,7 +57,7 @@ def heed_interrupts() -> None:
     arrived, arrives = os.pipe()
     os.set_blocking(arrives, False)
     signal.set_wakeup_fd(arrives, warn_on_full_buffer=False)
-    os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))  # a Ctrl-C in a child must not count here
+    os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))  # Ctrl-C in a child must not end this process
     threading.Thread(target=_end_after_interrupt, args=(arrived,), name="heed interrupts", daemon=True).start()
 
     def interrupted(number: int, frame: FrameType | None) -> None:

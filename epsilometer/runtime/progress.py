@@ -16,9 +16,9 @@ from epsilometer.runtime.streams import notes
 
 T = TypeVar("T")
 
-_SECONDS = 10.0  # between two lines
+_SECONDS = 10.0  # smallest time between two printed lines
 _PART = 3.0  # seconds per part of paced work
-_EARLY, _LONG = 3.0, 15.0  # seconds before an estimate is printed, and the smallest estimate printed
+_EARLY, _LONG = 3.0, 15.0  # seconds of work before an estimate is printed, and the shortest estimate that is printed
 _BAR = "{l_bar}{bar}| {elapsed}<{remaining}"
 _LINE = re.compile(r"(?P<label>.+): (?P<done>\d+) of (?P<total>\d+), about (?P<left>\d+) s left")
 
@@ -30,7 +30,7 @@ def say(text: str) -> None:
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of `done` of `total` items. left: seconds, estimated from the items done. `str`: the printed line."""
+    """Progress: `done` of `total` items, and the estimated seconds that are `left`. `str` returns the printed line."""
 
     label: str
     done: int
@@ -91,10 +91,10 @@ def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
 class PacedWork:
     """Work of unknown speed, done in parts of a few seconds, with reports of progress and an early estimate of time.
 
-    label: of the progress. total: the size of the work, in units of about equal effort (characters); if it is infinite
-    (unknown), nothing is printed. shorter: turns the seconds of the whole work into a hint how to shorten it. next: the
-    largest number of units for the next part; 0 means as few as possible. Use it as a context manager. A `track` inside
-    prints nothing itself, and advances the progress of the current part.
+    label: the name in reports. total: the size of the work, in units of about equal effort (characters). If it is
+    infinite, the size is unknown, and nothing is printed. shorter: a function from the seconds of the whole work to a
+    hint on how to shorten it. next: the largest number of units for the next part; 0 means as few as possible. Use an
+    instance as a context manager. A `track` inside prints nothing itself; it advances the progress of the current part.
     """
 
     def __init__(self, label: str, total: float, shorter: Callable[[float], str]) -> None:

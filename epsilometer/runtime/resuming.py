@@ -1,7 +1,8 @@
 """The finished parts of a killed stage, from which it resumes: a stage's only state besides its outputs.
 
 The runner of stages names the folder of parts by a digest of everything that DVC compares for the entry: the hashes of
-its dependencies and its settings. So a stage never decides what is stale: parts of other inputs lie in another folder.
+its dependencies, and its settings. With other inputs, the folder is another one. So a stage never decides what is
+stale.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Parts:
 def running(stage: str, entry: str, inputs: Callable[[], str], check: Callable[[], None] = _nothing) -> Iterator[None]:
     """Store the parts that a stage finishes inside the block.
 
-    inputs: returns a digest of everything that DVC compares; check: as in `Parts`.
+    inputs: a function that returns a digest of everything that DVC compares. check: as in `Parts`.
     """
     token = _UNDER_WAY.set((FOLDER / stage / entry, inputs, check))
     try:

@@ -44,11 +44,11 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 _AHEAD = 3  # slices in progress per worker: one running, one next, one done but waiting for its turn
-_SHARE = 4  # at least this many slices per worker, so that few workers are idle at the end
-_LEAST = 256  # slices are made smaller for `_SHARE` down to this many trials
-_TRIES = 4  # deaths of workers after which their slice counts as the cause
-_LOCAL_RETRIES = 1  # of a slice that was in progress when a process of this machine died
-_PATIENCE = 180.0  # seconds without any worker before an error
+_SHARE = 4  # smallest number of slices per worker, so that few workers are idle at the end
+_LEAST = 256  # smallest number of trials of a slice, even if a worker then has fewer than `_SHARE` slices
+_TRIES = 4  # a slice counts as the cause once this many workers have died on it
+_LOCAL_RETRIES = 1  # how often a slice that was in progress when a process of this machine died runs again
+_PATIENCE = 180.0  # seconds without any running worker, after which an error is raised
 THREADS = "OMP_NUM_THREADS"
 _START = "RAY_gcs_server_port_wait_time_s"  # Ray's variable: seconds to wait for a local cluster's first server
 _CONNECT = 10.0  # seconds for a cluster's address to answer
@@ -60,9 +60,10 @@ _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS  # RFC 9113, section
 class Engine:
     """The place where slices run. It cannot change a result, as long as the kind of device is the same.
 
-    workers: the number of parallel workers, each with its own models. ray: None for processes of this machine; `auto`
-    for the cluster at RAY_ADDRESS, or else one started here for the duration of the work; or HOST:PORT of a cluster
-    that this machine has joined. gpus: the share of a GPU that a worker takes on Ray, which sets CUDA_VISIBLE_DEVICES.
+    workers: the number of parallel workers, each with its own models. ray: None for processes of this machine. `auto`
+    is the cluster at RAY_ADDRESS or, without this variable, a cluster started here for the duration of the work.
+    HOST:PORT is a cluster that this machine has joined. gpus: the share of a GPU that a worker takes on Ray, which sets
+    CUDA_VISIBLE_DEVICES.
     """
 
     workers: int = 1
@@ -86,8 +87,8 @@ HERE = Engine()
 def slices(key: NDArray[np.integer], most: int, workers: int = 1, whole: bool = False) -> list[NDArray[np.int64]]:
     """Return row numbers sorted by key, in slices of about `most` rows, split where the key changes.
 
-    key: [n], the key of each row. whole: never split the rows of one key, even if they are more than `most`. If there
-    would be too few slices for the workers, slices are smaller.
+    key: [n], the key of each row. whole: True to never split the rows of one key, even if they are more than `most`.
+    Slices are smaller if there would otherwise be too few for the workers.
     """
     import numpy as np
 
@@ -126,7 +127,7 @@ def _in_processes(
     build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine
 ) -> Generator[R, None, None]:
     own = os.environ.get(THREADS)
-    # A worker's share of the processor. Libraries read the variable when they load, before a worker could set it.
+    # Divide the processor among the workers. Libraries read the variable while a worker starts, before it could set it.
     os.environ[THREADS] = str(max(1, (os.cpu_count() or 1) // engine.workers))
     failures = Counter[int]()
     pool = _Pool(build, engine.workers)
@@ -183,7 +184,7 @@ class _Pool:
         """End the workers. Return a sentence on how the first of them ended, if it was not by this call."""
         self._pool.shutdown(cancel_futures=True)
         codes = [worker.exitcode for worker in self._workers if worker.exitcode]
-        # When one dies, the pool ends the others with SIGTERM.
+        # When one worker dies, the pool ends the others with SIGTERM, so any other code tells how the first one ended.
         code = next((code for code in codes if code != -signal.SIGTERM), -signal.SIGTERM)
         return f"a worker process was ended by {_signal(-code)}" if code < 0 else f"a worker process ended with {code}"
 
@@ -231,7 +232,7 @@ def _fail(error: Exception, part: Any) -> Any:
 
 
 def _end_with_parent() -> None:
-    """End this process with its parent. Otherwise a pool's processes would wait forever once their parent is killed."""
+    """End this process with its parent. Otherwise it would wait forever after the parent was killed."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -394,7 +395,7 @@ class _Worker:
 
 
 def _portable(error: Exception) -> Exception:
-    """Return the error, or a RuntimeError if it cannot be pickled, with a note on its place that quotes no text."""
+    """Return the error, or a RuntimeError if it cannot be pickled, with a note on the place but no text."""
     trace = traceback_of(error)
     try:
         pickle.loads(pickle.dumps(error))
@@ -435,7 +436,7 @@ def cluster(engine: Engine) -> Iterator[Any]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     address = os.environ.get("RAY_ADDRESS") or None if engine.ray == "auto" else engine.ray
     if address is None:
-        # Ray then believes that this machine cannot join clusters, and does not listen on all interfaces.
+        # Ray then assumes that this machine cannot share a cluster with others, and does not listen to all networks.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
@@ -463,7 +464,7 @@ def cluster(engine: Engine) -> Iterator[Any]:
             ending.callback(ray.shutdown)
             try:
                 ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
-            except Exception as error:  # of any type
+            except Exception as error:  # Ray raises errors of many types
                 raise _unusable(address, error) from error
             if address is None and os.environ.get("RAY_AUTH_MODE") != "token":
                 raise UserError(
@@ -484,8 +485,9 @@ def cluster(engine: Engine) -> Iterator[Any]:
 @contextmanager
 def _local_environment() -> Iterator[None]:
     """Set environment variables for our own cluster: a token that only this user's processes see, and time to start."""
-    # Without a token, Ray writes one to ~/.ray, readable by all. The mode stays unset, so that Ray asks for a token by
-    # itself: a mode set after Ray was loaded reaches only its servers, which then refuse this process.
+    # Without a token, Ray writes one to ~/.ray, where all users can read it. The mode stays unset, so that Ray's
+    # default applies: a mode that is set after Ray was loaded reaches only Ray's servers, which then refuse this
+    # process.
     own = {"RAY_AUTH_MODE": None, "RAY_AUTH_TOKEN": _token(), _START: os.environ.get(_START, "120")}
     before = {name: os.environ.get(name) for name in own}
     _set(own)

@@ -44,9 +44,9 @@ def shows() -> bool:
 def withhold() -> bool:
     """Redirect descriptors 1 and 2 of this process and its children to a nameless file, until it ends.
 
-    `streams.results` and `streams.notes` still write to the original descriptors. Native code, threads and exit
-    handlers write to the file. Returns False, and changes nothing, if the descriptors are already redirected or SHOW is
-    set.
+    `streams.results` and `streams.notes` still write to the original targets. All other output goes to the file, even
+    of native code, threads and exit handlers. Returns False, and changes nothing, if the descriptors are already
+    redirected or SHOW is set.
     """
     global _file
     if _file is not None or shows():
@@ -93,8 +93,8 @@ def restore() -> None:
 def withheld() -> Iterator[None]:
     """Run audited code: its output is withheld, and any error is raised as a UserError of one line.
 
-    Notes and progress are shown. If audited code exits, that counts as an error, because its exit code is not the
-    command's. Afterwards output is shown again, unless it was withheld before.
+    Notes and progress are shown. If audited code exits, that counts as an error, because its exit code must not become
+    the command's exit code. After the block, output is shown again, unless it was withheld before the block.
     """
     begun = withhold()
     try:
@@ -112,10 +112,10 @@ def withheld() -> Iterator[None]:
 
 
 def fingerprint(value: str) -> str:
-    """Return a hash of a value from another machine, to tell values of one run apart; the value itself if SHOW is set.
+    """Return a hash to show in place of a value from another machine; the value itself if SHOW is set.
 
-    The hash has a random key that never leaves this process. Without a key, the hash of an echoed text would reveal
-    which of a few candidates it was.
+    Within a run, different values have different hashes. The hash has a random key that never leaves this process.
+    Without a key, somebody could compare the hash of an echoed text with the hashes of a few candidates.
     """
     if shows():
         return repr(value[:_SHOWN])
@@ -123,7 +123,7 @@ def fingerprint(value: str) -> str:
 
 
 def in_one_line(error: BaseException) -> str:
-    """Return one line on an error: a UserError's message, a remedy for a missing package or disk, or type and place."""
+    """Return one line on an error: a UserError's message, a remedy (packages, disks), or type and place."""
     if isinstance(error, UserError):
         return f"{error}{text_named(error)}" + (f" [{error.code}]" if error.code else "")
     if isinstance(error, ModuleNotFoundError) and (advice := missing(error)) is not None:
@@ -143,8 +143,8 @@ def in_one_line(error: BaseException) -> str:
 def traceback_of(error: BaseException) -> str:
     """Return the type of an error and the files, lines and functions that it passed through.
 
-    Message, notes, causes, members and source lines are left out, since they may quote a text. Code without a file is
-    listed by line number only, since its names may be texts.
+    Message, notes, causes, grouped errors and source lines are left out, since they may quote a text. Code without a
+    file is listed by line number only, since its names may be texts.
     """
     through = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
     lines = [
@@ -157,7 +157,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the nearest base type that a module defines; the name of a type made at run time may be a text."""
+    """Return the name of the nearest base type in a module. A type made at run time may be named by a text."""
     for kind in type(error).__mro__:
         if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind:
             return kind.__name__

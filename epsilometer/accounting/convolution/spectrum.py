@@ -37,7 +37,7 @@ class Spectrum:
     """The transform of a law. values: [size // 2 + 1], as from `scipy.fft.rfft`.
 
     factors: the number of summands. terms: the error of each summand's transform, in units of rounding errors.
-    left_out: the norm of the law of the frequencies that were left out.
+    left_out: the norm of the error in the law from the frequencies that were left out.
     """
 
     values: NDArray[np.complex128]

@@ -1,13 +1,15 @@
 """The law of a sum of losses under an exponential tilt, and from it means with errors, deltas and epsilons.
 
-Rare losses decide an epsilon or a delta. mu = sqrt(P P') is a product measure, and so is mu e^(theta L) for any theta.
-theta is chosen so that the deciding losses have most of the mass. So nothing underflows, however small a delta is, and
-the Fourier transform's error is relative to the tilted law, not to 1. The excess at a level is
+Rare losses decide an epsilon or a delta. Under P their masses could underflow, so the law is computed under another
+measure, mu e^(theta L) with mu = sqrt(P P'). For any theta it is a product over the summands, like mu. theta is chosen
+so that the deciding losses have most of the mass. So nothing underflows, however small a delta is, and the Fourier
+transform's error is relative to the tilted law, not to 1. The excess at a level is
 
     sum (P - e^level P')_+ = sum over L > level of mu e^(theta L) e^(-theta L) (e^(L/2) - e^(level - L/2)).
 
 By Chernoff's bound the mass beyond a window of the grid is at most e^-36 on each side. The transform wraps this mass
-around to the other end. So a mean of values up to v has an error of at most 2 e^-36 v, plus the transform's rounding.
+around to the other end. So the mean of a function with values of at most v has an error of at most 2 e^-36 v, plus the
+transform's rounding.
 """
 
 from __future__ import annotations
@@ -90,8 +92,8 @@ class TiltedLaw:
     def epsilon(self, delta: float, sign: int) -> float:
         """Return an upper (sign 1) or lower (-1) bound on the smallest level >= 0 whose excess is at most delta.
 
-        Needs theta > 0.5. At a distance u above a grid point and below the next, the excess is D - (e^u - 1) B. So the
-        level follows in closed form from D and B at this grid point.
+        Needs theta > 0.5. At a level that is u above one grid point and below the next, the excess is D - (e^u - 1) B,
+        where D and B belong to the lower grid point. So the level follows in closed form.
         """
         n, tilt = len(self.shares), self.theta - 0.5
         if delta <= 0:

@@ -42,9 +42,10 @@ MEASURES = (AVERAGE, WORST, DELTA)
 class LossTarget:
     """The target of a calibration.
 
-    measure: AVERAGE for the mean guess loss over the pairs, WORST for that of the worst pair (`target` in nats), or
-    DELTA for the worst pair's delta at a loss of `at` nats (`target` is a probability). Raises UserError for values
-    outside their range.
+    measure: the figure that must equal `target`. AVERAGE is the mean guess loss over the pairs, in nats. WORST is the
+    guess loss of the worst pair, in nats. DELTA is the worst pair's delta at a loss of `at` nats, a probability.
+
+    Raises UserError for values outside their range.
     """
 
     measure: str
@@ -80,8 +81,10 @@ class ComparedByLaw:
 
 
 def of_cell(params: TextsParams, cell: Cell, goal: Callable[[float, float], Goal], match: str | None) -> ComparedByLaw:
-    """Return the comparison of a cell on the pairs of its exact stage. match: "none" also takes texts of unequal
-    length."""
+    """Return the comparison of a cell, on the pairs of texts that stage `exact` compares.
+
+    match: "none" to include pairs of texts with different numbers of words.
+    """
     if cell.epsilons is None:
         raise UserError(
             f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead", "EPS-S058"
@@ -108,7 +111,10 @@ def _refuse_more(built: Mechanism) -> None:
 def of_texts(
     built: Mechanism, texts: Sequence[str], goal: Goal, match: str | None, *, design: Design, measure: str
 ) -> ComparedByLaw:
-    """Return the comparison on the pairs of `epsilometer.exact_loss`; a worst pair is sought among all pairs if few."""
+    """Return the comparison on the pairs of texts that `epsilometer.exact_loss` compares.
+
+    For a measure of the worst pair, all pairs are compared if there are at most TRIALS of them.
+    """
     if not has_budget(built):
         raise UserError(
             "this mechanism has no privacy budget, so there is none to calibrate; audit it instead", "EPS-S060"
@@ -123,10 +129,11 @@ def of_texts(
 def row(
     of: Mapping[str, Any], aim: LossTarget, compare: Callable[[], ComparedByLaw], label: str, width: float | None
 ) -> dict[str, Any]:
-    """Return a row of the table of `calibrating.calibrate`, with the columns of `of`.
+    """Return a row of the table of `calibrating.calibrate`: the entries of `of`, and the result of a search.
 
-    compare: returns the comparison; the message of its UserError becomes the row's reason. width: ratio of the
-    interval's ends at which to stop; None for WIDTH.
+    compare: returns the comparison. If it raises UserError, the row has no epsilon, and its reason is the message.
+    label: names the search in reports of progress. width: the search stops at an interval with high / low of at most
+    this ratio; None for WIDTH.
     """
     nothing: dict[str, Any] = {"epsilon": None, "low": None, "high": None, "trials": 0}
     nothing |= {"by": aim.measure, "attacks": None}
@@ -139,7 +146,7 @@ def row(
         compared = compare()
         at = figure(compared, aim)
         met = meet(at, aim.target, *compared.ends, width=width or WIDTH, watch=watch)
-    except LawError:  # the mechanism's law is at fault, which is more than a search that is impossible
+    except LawError:  # the law is invalid: this must stop the command, and not only fill the row's reason
         raise
     except UserError as error:
         return {**of, "status": "not searched", **nothing, "reason": str(error)}
@@ -175,7 +182,7 @@ def figure(compared: ComparedByLaw, aim: LossTarget) -> Figure:
 
 
 def among_drawn(compared: ComparedByLaw, aim: LossTarget, epsilon: float) -> str | None:
-    """Describe the figure's uncertainty because some pairs were not compared; None if all were compared."""
+    """Describe how pairs that were not compared may change the figure; None if they cannot."""
     pairs = compared.pairs
     there = count_pairs(compared.texts)[bool(pairs.equal.all())]
     some = f"compared: {len(pairs):,} of {there:,} pairs of texts"
@@ -194,9 +201,9 @@ def among_drawn(compared: ComparedByLaw, aim: LossTarget, epsilon: float) -> str
 
 
 def _still(met: Met, target: float, figure: Figure) -> str | None:
-    """Describe the figure far beyond the range, if it misses the target there on the same side as in the range.
+    """Describe the figure far beyond the range if it misses the target there too, on the same side as in the range.
 
-    Returns None if it does not, or if the law cannot be computed there.
+    Returns None otherwise, and if the law cannot be computed there.
     """
     if (far := further(met)) is None:
         return None
@@ -225,7 +232,10 @@ def _figure(value: tuple[float, float], epsilon: float) -> str:
 
 
 def reason(met: Met, aim: LossTarget, still: str | None = None) -> str | None:
-    """Return the reason for a missing epsilon, or a remark on one; else None. still: as in `advice`."""
+    """Return why no epsilon was found, or a remark on the epsilon that was found; None if there is nothing to remark.
+
+    still: the figure far beyond the range, as in `advice`.
+    """
     what = {AVERAGE: "the average loss", WORST: "the worst pair's loss", DELTA: f"delta at {aim.at} nats"}[aim.measure]
     if met.status in (OUTSIDE, FALLING):
         ends = (min(met.figures), max(met.figures))

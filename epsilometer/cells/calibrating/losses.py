@@ -87,19 +87,21 @@ _LOWER, _RAISE = "lower `low` (--low)", "raise `high` (--high)"
 class Search:
     """The settings of a search for epsilon; the defaults are those of `epsilometer calibrate`.
 
-    attack: the attack whose loss counts, STRONGEST for the best of all.
+    attack: the attack whose loss must meet the target; STRONGEST for the best of all.
     sees: the view of that attack: "text", "released" (for a word mechanism also its units) or "inside".
-    match: "words" if the candidates of a trial have equal numbers of words, "none" if these may differ; None: as in the
-    parameter file.
-    low, high: ends of the range; None: those of the parameter file, or RANGE.
-    width: ratio of the interval's ends at which to stop; None: 1.25, for an exact loss 1.01.
+    match: "words" if the candidates of a trial have equal numbers of words, "none" if the numbers may differ; None: as
+    in the parameter file.
+    low, high: the smallest and the largest epsilon to search; None: those of the parameter file, or RANGE.
+    width: the search stops at an interval with high / low of at most this ratio; None: 1.25, for an exact loss 1.01.
     budget: the maximum number of rewrites.
-    measure: SAMPLED for the loss that attacks prove; ATTRIBUTE for the largest loss of an attribute, in a project's
-    cells under `anonymity`; or a figure that the mechanism's law gives without rewriting: the "average" loss over pairs
-    of texts, the loss of the "worst" pair, or the worst pair's "delta" at a loss of `at` nats. Texts of these pairs
-    have equal numbers of words unless match is "none". question: only on texts, the question whose figure counts: a
-    name, the path of a file or an object (`doors/calibrate.py`). attack, sees, measure and at have an effect only for
-    which_text. Raises UserError for values outside their range.
+    measure: the figure that must meet the target. SAMPLED is the loss that attacks prove. ATTRIBUTE is the largest loss
+    of an attribute, in a project's cells under `anonymity`. The other three follow from the mechanism's law, without
+    rewriting: "average" is the mean loss over pairs of texts, "worst" the loss of the worst pair, and "delta" the worst
+    pair's delta at a loss of `at` nats. The two texts of a pair have equal numbers of words unless match is "none".
+    question: outside a project, the question whose figure must meet the target: a name, the path of a file or an object
+    (`doors/calibrate.py`). attack, sees, measure and at have an effect only for the question which_text.
+
+    Raises UserError for values outside their range.
     """
 
     attack: str = STRONGEST
@@ -171,12 +173,12 @@ def calibrate_cell(
 
 
 def progress(label: str, search: Search = STANDARD_SEARCH) -> Watch:
-    """Return a function that reports a search's progress now and then, with the longest time left at the last speed."""
+    """Return a function that sometimes reports a search's progress, with an upper estimate of the time left."""
     say, before, begun = now_and_then(), 0, time.monotonic()
 
     def watch(spent: int, low: float, high: float) -> None:
         nonlocal before, begun
-        # The rate is that of the last batch, because batches read from a journal take no time.
+        # Only the last batch counts for the speed, because earlier ones may come from a journal and take no time.
         rate = (time.monotonic() - begun) / max(1, spent - before)
         before, begun = spent, time.monotonic()
         done = f"epsilon between {low:.3g} and {high:.3g} after {spent} of at most {search.budget} rewrites"
@@ -194,7 +196,7 @@ def calibrate_texts(
     design: Design = STANDARD,
     name: str = "texts",
 ) -> dict[str, Any]:
-    """Return the row of one mechanism on texts outside a parameter file. name: of the texts, for the row."""
+    """Return the row of one mechanism on texts outside a parameter file. name: the name of the texts in the row."""
     if search.measure == ATTRIBUTE:
         raise UserError(
             "the attribute loss needs a project's labelled data sets; leave out the texts, or the measure", "EPS-S063"
@@ -227,7 +229,7 @@ def calibrate_texts(
 
 
 def reason(calibrated: Calibrated, matched: bool, still: str | None = None) -> str | None:
-    """Return the reason for a missing epsilon, or a remark on an epsilon; else None.
+    """Return why no epsilon was found, or a remark on the epsilon that was found; None if there is nothing to remark.
 
     matched: True if the candidates already had equal numbers of words. still: the loss under the stated law far below
     the range, in words, if it exceeds the target.
@@ -267,8 +269,10 @@ def reason(calibrated: Calibrated, matched: bool, still: str | None = None) -> s
 
 
 def _said(point: Point, attack: int | None = None) -> str:
-    """Describe the loss of an attack (its index; None: the strongest). It has no upper bound if every guess is
-    right."""
+    """Describe the loss at a point. attack: the index of the attack; None for the strongest.
+
+    If every guess is right, only a lower bound is described.
+    """
     loss = point.loss if attack is None else point.losses[attack]
     if loss == math.inf:
         return f"more than {max(point.trials)} trials can show at epsilon {point.epsilon:g}"
@@ -291,12 +295,12 @@ def _row(
 ) -> dict[str, Any]:
     """Return a row with the columns of `of`.
 
-    run: searches, and returns the result and True if the candidates had equal numbers of words. compare: returns the
+    run: searches, and returns the result, and True if candidates had equal numbers of words. compare: returns the
     comparison by the mechanism's law, if it has one.
     """
     try:
         calibrated, matched = run()
-    except LawError:  # the mechanism's law is at fault, which is more than a search that is impossible
+    except LawError:  # the law is invalid: this must stop the command, and not only fill the row's reason
         raise
     except UserError as error:
         nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": None, "attacks": None}
@@ -357,7 +361,10 @@ def _search_cell(
 
 
 def _length(calibrated: Calibrated) -> int | None:
-    """Return the index of the attack `length` if its loss exceeds the target at both ends and does not differ there."""
+    """Return the index of the attack `length` if its loss exceeds the target at both ends of the range, about equally.
+
+    Returns None otherwise.
+    """
     if LENGTH not in calibrated.attacks:
         return None
     i, ends = calibrated.attacks.index(LENGTH), (calibrated.points[0], calibrated.points[-1])

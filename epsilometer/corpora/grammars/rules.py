@@ -15,8 +15,8 @@ import numpy as np
 
 from epsilometer.core import yaml_text
 
-# Factors by which authors prefer alternatives of their own taste, and avoid those of other tastes. They are set so that
-# a linear classifier gets three of four genders right, and three of five age groups or countries.
+# Factors by which authors prefer alternatives of their own taste, and avoid those of other tastes. With these factors,
+# a linear classifier is right about the gender of three in four texts, and about age group or country of three in five.
 _STRENGTHS = (
     (frozenset({"F", "M"}), 2.3),
     (frozenset({"young", "middle", "old"}), 3.2),

@@ -23,8 +23,8 @@ def _project() -> Path:
 PROJECT = _project()
 _DEFAULTS = {
     "PREFECT_HOME": str(PROJECT / ".prefect"),  # its database stays in the project
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "600",  # its own default, 20, is too short on busy cores
-    "PREFECT_SERVER_DATABASE_TIMEOUT": "60",  # for a locked database; its own default is 10
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "600",  # Prefect's default, 20, is too short on busy cores
+    "PREFECT_SERVER_DATABASE_TIMEOUT": "60",  # seconds to wait for a locked database; Prefect's default is 10
     # No information about a run leaves the machine.
     "PREFECT_SERVER_CSRF_PROTECTION_ENABLED": "true",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",

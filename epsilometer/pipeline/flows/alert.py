@@ -31,7 +31,7 @@ from epsilometer.reaudit.drift import Drift, numbers
 # UNKNOWN: a re-audit did not pass, but no loss is known to have grown.
 WORSE, UNKNOWN = "epsilometer.privacy.worse", "epsilometer.privacy.unknown"
 NAME = "epsilometer: privacy got worse"
-_SENT = 50  # maximum number of rows of a verdict in one event, the most serious first
+_SENT = 50  # maximum number of rows of each verdict in one event; the most serious rows come first
 
 
 def send_to(url: str) -> UUID:

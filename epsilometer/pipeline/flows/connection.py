@@ -1,6 +1,6 @@
 """The connection of this process's flows to Prefect's server, running or started for this process.
 
-It also ends the process when the server is gone, where Prefect would wait for minutes.
+It also ends the process when the server is gone; Prefect by itself would wait for minutes.
 """
 
 from __future__ import annotations
@@ -46,8 +46,7 @@ class Server:
         return str(self._url)
 
     def answers(self) -> bool:
-        """Return True if the server accepts connections. Call this first, because Prefect tries for half a minute or
-        more."""
+        """Return True if the server accepts connections. Call it first, since Prefect tries for half a minute."""
         port = self._url.port or (443 if self._url.scheme == "https" else 80)
         try:
             socket.create_connection((self._url.host, port), _CONNECT).close()
@@ -68,8 +67,8 @@ def server_or_exit() -> subprocess.Popen[bytes] | None:
 def server() -> subprocess.Popen[bytes] | None:
     """Connect to Prefect's server at PREFECT_API_URL, or start a server that ends with the returned process.
 
-    Raises UserError if no server answers at that address, if it is another user's (neither the secret nor a run is sent
-    there), or if a new server does not start.
+    Raises UserError if no server answers at that address, if the server is another user's, or if a new server does not
+    start. Neither the secret nor a run is sent to another user's server.
     """
     url = urlsplit(PREFECT_API_URL.value() or "")
     if not url.hostname:
@@ -95,9 +94,9 @@ def has_reported(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> 
 def watch_server() -> Callable[[int], None]:
     """Watch the server from now on until this run's end is reported.
 
-    Call the returned function with the exit code when the stages have ended. From then on, this process ends if the
-    server has been gone for _GONE seconds, where Prefect would try for minutes to reach it. A slow server is waited
-    for.
+    Call the returned function with the exit code when the stages have ended. From then on, this process ends with that
+    code if the server has been gone for _GONE seconds; Prefect would try for minutes to reach it. A server that is only
+    slow does not end the process.
     """
     global _reported
     _reported.set()  # ends the watch of an earlier run

@@ -1,4 +1,4 @@
-"""Ports of 127.0.0.1, which any user of the machine may take: hold a port, or check its owner, before sending data."""
+"""Ports of 127.0.0.1. Any user may take one, so a port is reserved, or its owner checked, before data is sent to it."""
 
 from __future__ import annotations
 

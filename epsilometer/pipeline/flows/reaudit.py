@@ -77,7 +77,7 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     alarmed = bool(drift.blind_spots(drifts)) or any(change.verdict == drift.WORSE for change in drifts)
     if alarmed:
         alert(folder, drifts, said, changed)
-    whole: State[Any] = audit(str(folder), return_state=True)  # the rest: figures, and the report with this audit in it
+    whole: State[Any] = audit(str(folder), return_state=True)  # the remaining stages, for figures and the report
     page.refresh(folder)
     if not whole.is_completed():
         said += f"\nthe rest of the audit failed: {whole.message}"

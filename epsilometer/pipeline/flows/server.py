@@ -3,9 +3,9 @@
 usage: python -m epsilometer.pipeline.flows.server PORT SOCKET
 
 SOCKET: the number of the inherited socket that listens at the port. Prefect requires the secret (flows/__init__.py),
-except on pages that describe its API, where this module requires it. Two kinds of requests are refused before Prefect
-reads them: requests from another site's page, which browsers mark with its origin, and requests for another host name,
-because a site whose name resolves to 127.0.0.1 would otherwise count as the server itself.
+except on pages that describe its API; there, this module requires it. Two kinds of requests are refused before Prefect
+reads them. One kind is from another site's page; browsers mark such requests with the page's origin. The other kind is
+for another host name: a site whose name resolves to 127.0.0.1 would otherwise count as the server itself.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class OwnOrigin:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on requests of the server's own origin, and refuse others."""
         if scope["type"] == "http" and scope["path"] == "/":
-            await RedirectResponse("/deployments")(scope, receive, send)  # the flows to start, not the dashboard
+            await RedirectResponse("/deployments")(scope, receive, send)  # shows the flows to start, not the dashboard
         elif scope["type"] == "lifespan" or Headers(scope=scope).get("origin") in self.own:
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":

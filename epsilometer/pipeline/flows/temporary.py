@@ -36,8 +36,9 @@ def start() -> subprocess.Popen[bytes]:
 def serve() -> tuple[int, subprocess.Popen[bytes], subprocess.Popen[bytes]]:
     """Start a server. Returns its port, its process, and the process that ends it when this process has ended.
 
-    The server ignores Ctrl-C, because without it an interrupted flow would try for minutes to report its end. Prefect's
-    own function gives up if the first answer takes more than five seconds, as it may on a busy machine.
+    The server ignores Ctrl-C: an interrupted flow still needs the server, and would try for minutes to report its end.
+    Prefect's own function is not used, because it gives up if the first answer takes more than five seconds, as it may
+    on a busy machine.
     """
     with closing(held(0)) as listening:  # no other process can take the port before the server listens
         port = listening.getsockname()[1]
@@ -54,7 +55,7 @@ def serve() -> tuple[int, subprocess.Popen[bytes], subprocess.Popen[bytes]]:
     try:
         wait(psutil.Process(server.pid), "server of this run", lambda: answers(f"http://{HOST}:{port}"))
     except UserError:
-        # `ending` first, because it would later kill a process that has reused the server's number.
+        # End `ending` first. Otherwise it could later kill another process that has got the server's number.
         for process in (ending, server):
             process.kill()
             process.wait()

@@ -15,7 +15,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows import PROJECT
 from epsilometer.pipeline.flows.connection import server
 
-CHANGED = "epsilometer.source.changed"  # as in prefect.yaml, whose deployment `reaudit` it starts
+CHANGED = "epsilometer.source.changed"  # this event starts the deployment `reaudit` of prefect.yaml
 
 
 def start(changed: Sequence[str]) -> str:

@@ -2,10 +2,10 @@
 
 usage: python -m flows.ui start [--port 4200] | stop
 
-They listen only on 127.0.0.1, and store data and logs in PREFECT_HOME (.prefect in the project). While they are up,
-Prefect's profile there has the server's address and secret, for `make flow` and `prefect`. Any user of the machine may
-take a free port, so the sockets listen before anything is sent. All parts inherit them, and the worker ends with the
-server. Each start makes a new secret.
+The server and the pages listen only on 127.0.0.1. Data and logs are stored in PREFECT_HOME (.prefect in the project).
+From `start` to `stop`, the Prefect profile in this folder also has the server's address and secret, so that `make flow`
+and `prefect` find the server. Any user of the machine may take a free port, so the sockets listen before anything is
+sent to them. The parts inherit the sockets, and the worker ends with the server. Each start makes a new secret.
 """
 
 from __future__ import annotations
@@ -42,19 +42,20 @@ from epsilometer.pipeline.flows.starting import answers, wait
 from epsilometer.pipeline.flows.worker import POOL
 
 ROOT = PROJECT
-# In the order in which they are ended, so that the server records the end of the worker's runs.
+# `stop` ends the parts in this order, so that the server can still record the end of the worker's runs.
 PARTS = ("worker", "pages", "server")
 
 
 def start(port: int, say: Callable[[str], None]) -> None:
-    """Start the missing parts, and deploy. say: is called with the address, then with each step.
+    """Start the parts that do not run yet, and write the deployments.
 
-    The pages are at the next port. Raises UserError if a port is taken or a part does not start.
+    port: the server's port; the pages get the next one. say: is called with the address, then with each step. Raises
+    UserError if a port is taken or a part does not start.
     """
     running = _running()
     if "server" in running and "worker" in running:
         port = _recorded()["port"]
-    else:  # a part that still runs has the earlier secret, so it is useless
+    else:  # a part that still runs has the earlier secret, so it must be replaced
         for part in running.values():
             end([part, *part.children(recursive=True)])
         running = {}
@@ -103,7 +104,7 @@ def stop() -> bool:
 
 
 def _environment(url: str) -> dict[str, str]:
-    """Return the environment of the parts and of the worker's flow runs: this Python, this project."""
+    """Return the environment of the parts and of the worker's flow runs, with this Python and this project."""
     return os.environ | {
         "PATH": os.pathsep.join(filter(None, [str(Path(sys.executable).parent), os.environ.get("PATH")])),
         "PWD": str(ROOT),  # used in prefect.yaml as the deployments' working directory
@@ -129,12 +130,12 @@ def _set_up_pool(client: SyncPrefectClient) -> None:
         client.create_work_pool(
             WorkPoolCreate(name=POOL, type="process", base_job_template=template, concurrency_limit=1)
         )
-    except ObjectAlreadyExists:  # from an earlier start, perhaps of an earlier version
+    except ObjectAlreadyExists:  # an earlier start made it, perhaps an earlier version
         client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=template, concurrency_limit=1))
 
 
 def _polls(client: SyncPrefectClient, since: float) -> bool:
-    """Return True if the worker has reported since a time; a stopped worker counts as online for a while."""
+    """Return True if the worker has reported since this time. Prefect counts a stopped worker as online for a while."""
     beats = [worker.last_heartbeat_time for worker in client.read_workers_for_work_pool(POOL)]
     return any(beat is not None and beat.timestamp() >= since for beat in beats)
 

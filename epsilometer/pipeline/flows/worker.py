@@ -1,6 +1,6 @@
 """Prefect's worker for this project, which ends before another process can take the server's port.
 
-Otherwise that process could have any command run, because the worker runs the commands of the server at that port.
+Otherwise the other process could run any command, because the worker executes the commands of the server at that port.
 
 usage: python -m epsilometer.pipeline.flows.worker NUMBER-OF-THE-SERVER'S-PROCESS
 
@@ -19,7 +19,7 @@ from prefect.cli import app
 
 from epsilometer.pipeline.flows.processes import end, is_alive
 
-POOL = "epsilometer"  # as in prefect.yaml
+POOL = "epsilometer"  # the same name as in prefect.yaml
 _PAUSE = 0.5  # seconds between checks of the server
 
 

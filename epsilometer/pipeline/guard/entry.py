@@ -89,7 +89,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
         if RUNNER not in os.environ:  # otherwise the runner prints it once for all stages
             say(INTERRUPTED)
         code = 130
-    except BaseException as error:  # also SystemExit, because Python would print a text that is given as its code
+    except BaseException as error:  # also SystemExit: Python would print its code, which may be a text
         if (trouble := disk_trouble(error)) is not None:
             say(f"error: {label}: {trouble}, then run again; results of other stages are kept")
             code = 2

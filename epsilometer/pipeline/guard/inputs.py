@@ -1,9 +1,9 @@
 """Check a stage's inputs in dvc.yaml: they must be intact at its start, and unchanged at its end.
 
-DVC detects changes of a file by its inode, size and time of change. It links files from its cache without reading them,
-so a stage would read a flipped bit on the disk. It records a stage's inputs as they are *after* the stage has ended
-(treeverse/dvc#11058), so an edit during the stage would be recorded as its input. Both raise an error here, and nothing
-is recorded.
+DVC detects changes of a file by its inode, size and time of change. It links files from its cache without reading them.
+So a stage could read a file that the disk has damaged. DVC also records a stage's inputs as they are *after* the stage
+has ended (treeverse/dvc#11058). So an edit during the stage would be recorded as its input. In both cases this module
+raises an error, and nothing is recorded.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Trace = tuple[int, int, int]
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Check the inputs of the stage that DVC is running, before and after a block. Stages run by hand are not checked.
+    """Check the inputs of the stage that DVC runs, before and after a block. Without DVC, nothing is checked.
 
     Also records the stage's processor time, and the origin of outs that are stored in git. Raises UserError at the
     start for an input whose bytes differ from its record, and at the end for an input or parameter that was edited
@@ -95,7 +95,8 @@ def _check_unedited(seen: Mapping[Path, Trace | None], params: Mapping[str, Any]
 def _fingerprint(deps: Sequence[str], params: Sequence[str], settings: dict[str, Any]) -> str:
     """Return a digest of everything that DVC compares: the bytes of the deps, and the settings of params.yaml.
 
-    Unlike in DVC, the order of settings counts, because attacks run and parts are numbered in that order.
+    The order of settings changes the digest, although DVC ignores it: attacks run, and parts are numbered, in this
+    order.
     """
     compared = {dep: digest(dep) for dep in deps}, {key: lookup(settings, key) for key in params}
     return hashlib.blake2b(json.dumps(compared).encode(), digest_size=16).hexdigest()

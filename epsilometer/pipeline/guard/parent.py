@@ -18,7 +18,7 @@ _GRACE = 5.0  # seconds between SIGTERM and the end of this process
 
 
 def end_with_parent() -> None:
-    """End this process about half a second after the run that started it, also if that was killed.
+    """End this process about half a second after the end of the run that started it, even if the run was killed.
 
     Otherwise a stage whose `dvc repro` was killed would continue, and write into the outputs of the next run. A process
     that was started by hand, not by a run, may outlive its shell.

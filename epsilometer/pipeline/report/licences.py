@@ -18,7 +18,7 @@ from epsilometer.report.table import Table
 from epsilometer.runtime import hub
 from epsilometer.runtime.hub import amount
 
-OURS = "Apache-2.0"  # of this package, with the generators and weights in it
+OURS = "Apache-2.0"  # licence of this package, including its generators and weights
 UNSTATED = "not stated"
 _OF_CARD = re.compile(r"^license:\s*(\S+)\s*$", re.MULTILINE)
 
@@ -63,7 +63,7 @@ def _models(params: Params) -> Iterator[Row]:
 
 
 def _embedded_names(params: Params) -> set[str]:
-    """Return the folders of weights with epsilometer that models and settings of this run use."""
+    """Return the folders of weights shipped with epsilometer that models and settings of this run use."""
     fine_tuned = (".training.model",) if [*params.datasets_studied()] else ()
     named = [value for _, value in params.read_paths()]
     named += [path for place, path in params.data_paths() if place.startswith("models.") or place.endswith(fine_tuned)]

@@ -20,7 +20,7 @@ from epsilometer.core.guarantees import stored
 from epsilometer.runtime.scaling import run as run_slices
 from epsilometer.runtime.scaling import slices
 
-BLOCKS = 4  # blocks per slice, because work per text repeats in every slice
+BLOCKS = 4  # blocks per slice: with more blocks, there are fewer slices, each of which repeats the work per text
 
 
 def main(name: str) -> None:
@@ -29,7 +29,7 @@ def main(name: str) -> None:
     cell, engine = params.cells[name], params.runtime.engine
     cell_trials = trials(cell.dataset)
     count = len(cell_trials.target)
-    # Trials with the same candidates are in one slice, so that equal questions are asked once for any number of slices.
+    # Trials with the same candidates are in one slice, so that equal questions to a model are asked only once.
     parts = slices(cell_trials.candidates[:, 0], BLOCKS * params.runtime.block, engine.workers, whole=True)
     guesses: dict[str, list[Guesses]] = {}
     tallies: dict[str, list[dict[str, float]]] = {}

@@ -1,6 +1,7 @@
-"""Stage ceilings: the upper bound on any mechanism's worth if trials are of sets, and each cell's share of it.
+"""Stage ceilings: the largest worth that any mechanism can have at each loss, and each cell's share of this ceiling.
 
-Worth (by stage `similarity`) and loss (by the cell's law or its strongest attack) are measured on the same trials.
+Only data sets with trials of sets have ceilings. A cell's worth (from stage `similarity`) and its loss (by the cell's
+law or its strongest attack) are of the same trials.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from epsilometer.core.guarantees import stored
 from epsilometer.corpora.parts import PUBLIC
 from epsilometer.project.paths import prepared
 
-_PUBLIC = 200  # number of public texts among which the best is searched for
+_PUBLIC = 200  # number of public texts; the best of them is the one public text for everybody
 
 
 def main() -> None:

@@ -42,11 +42,11 @@ def main() -> None:
         smaller = {name: claimed.built(params, cell, few[name]) for name, cell in cells.items()}
         budgets = {name: claimed.budgets(params, name, smaller[name]) for name in cells}
         sampled = sum(is_sampled(smaller[name], epsilon) for name in cells for epsilon in budgets[name])
-        # For each sampled check, so that all together err with probability at most alpha.
+        # The error of each sampled check. All checks together then err with probability at most alpha.
         alpha = params.audit.alpha / max(1, sampled)
         for name, cell in track(cells.items(), len(cells), "check claims"):
             whole = claimed.built(params, cell, cell.resource)
-            # The mechanism's inputs are the texts of a data set, instead of a vocabulary.
+            # True if the mechanism's inputs are the texts of a data set, and not the words of a vocabulary.
             texts = (cell.resource or "").startswith("data/prepared/")
             extent = Extent(params.claims.vocabulary if texts else EXACT)
             findings = [check_claim(smaller[name], e, alpha, params.audit.seed, extent=extent) for e in budgets[name]]

@@ -48,7 +48,7 @@ def records(params: Params) -> dict[Path, code.Record]:
         if components is not None and "foreach" in body:
             for key, entry in getattr(params, composing.fragments()[stage]["foreach"].strip("${}")).items():
                 files = [file for kind in components for file in _files(params, kind, entry, key)]
-                runs = stage != "embed" or key in params.audited  # DVC cannot select cells by their data set
+                runs = stage != "embed" or key in params.audited  # stage `embed` skips data sets that no cell audits
                 python = [own, *(file for file in files if file.suffix == ".py")] if runs else []
                 # Some entries also read data, which DVC's templates cannot express.
                 data = [file for file in files if file.suffix != ".py"]

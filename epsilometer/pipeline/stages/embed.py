@@ -1,10 +1,11 @@
 """Stage embed@dataset: sentence embeddings of the audited texts.
 
-In float32, processors differ in the last bits of most numbers, and rounding does not hide that: on a grid of 1/1024, 6
-of 384,000 numbers are rounded to another multiple. So if params.yaml asks for float32, the embeddings are computed in
-float64, where processors differ by about 1e-15, and rounded to multiples of 2^-18. That changes one number in 10^9.
+In float32, the results of processors differ in the last bits of most numbers, and rounding does not hide this: on a
+grid of 1/1024, two processors round 6 of 384,000 numbers differently. So if params.yaml asks for float32, the
+embeddings are computed in float64, where processors differ by about 1e-15, and rounded to multiples of 2^-18. Then one
+number in 10^9 differs.
 
-Data sets that no cell audits are not encoded: their texts have the vector 0. Their trials are uniform, and not used.
+Texts of data sets that no cell audits are not encoded, and get the vector 0. Their trials are uniform, and not used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Stage resources: record each cell, and the hashes of its mechanism's resources.
 
-A mechanism may have no resource, and DVC's templates cannot omit a dependency. So a cell depends on its record, which
-has the same bytes until the cell or its resource changes. Stages that read all cells depend on all records. The hash of
-a stage's output is DVC's own. This stage always runs, because a user's own file may change at any time.
+A mechanism may have no resource, and DVC's templates cannot omit a dependency. So the stages of a cell depend on its
+record, which has the same bytes until the cell or its resource changes. Stages that read all cells depend on all
+records. For a resource that a stage makes, the record has DVC's own hash. This stage always runs, because a user's own
+file may change at any time.
 """
 
 from __future__ import annotations

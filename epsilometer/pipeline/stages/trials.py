@@ -18,7 +18,7 @@ from epsilometer.project.paths import audited
 def main(name: str) -> None:
     """Write data/trials/<name>.parquet, and <name>.sets.parquet, whose rows are the sets if trials are of sets.
 
-    <name>.json counts the texts, the texts without enough others of their length, and the distractors.
+    <name>.json has the numbers of texts, of texts with too few other texts of equal length, and of distractors.
     """
     params = read_params()
     settings = params.trials

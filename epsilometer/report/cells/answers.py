@@ -22,8 +22,8 @@ Counts = Mapping[tuple[str, str, float | None, str], tuple[int, int]]
 class Answer:
     """The decisions on a data set.
 
-    by: by decision, the mechanisms (without controls) with their budgets; hardly: mechanisms that truncate or do not
-    know most of its texts, which are never recommended; uses: from `use.uses`; rows: the data set's rows of
+    by: the mechanisms (without controls) with their budgets, by decision. hardly: mechanisms that truncate most texts
+    or lack most words of the data set; they are never recommended. uses: from `use.uses`. rows: the data set's rows of
     `DECISIONS`, without controls.
     """
 
@@ -48,8 +48,7 @@ class Answer:
         return self.uses.get((self.dataset, *cell), UNKNOWN)
 
     def keeping(self, more: bool | None) -> Budgets:
-        """Return the usable cells whose utility exceeds a fixed sentence's (True), does not (False), or is unknown
-        (None)."""
+        """Return the usable cells whose rewrites have this value of `Kept.more`."""
         return [cell for cell in self.usable if self.use(cell).more is more]
 
     def limit(self, cell: tuple[str, float | None], limit: str) -> Mapping[str, Any] | None:
@@ -63,7 +62,7 @@ class Answer:
         return average.worst([row for row in whole if (row["mechanism"], row["epsilon"]) in cells])
 
     def least(self) -> Mapping[str, Any] | None:
-        """Return the row of the most exceeded limit, of the cell where that excess is smallest."""
+        """Return the row of a cell's most exceeded limit, for the cell in which this excess is smallest."""
         over: dict[tuple[str, float | None], Mapping[str, Any]] = {}
         for row in self.rows:
             if row["limit"] != ALL and row["decision"] == Status.BEYOND:

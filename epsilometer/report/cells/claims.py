@@ -40,7 +40,7 @@ def claim_table(estimates: pl.DataFrame, verdicts: pl.DataFrame) -> Table:
     verdicts: from `verdicts.overall`. The caption counts the tests that could refute a claim.
     """
     claimed = verdicts.filter(pl.col("verdict") != NO_CLAIM)
-    # Rows of chosen attacks repeat these.
+    # Rows of the strongest attacks repeat rows of single attacks.
     judged = estimates.filter(pl.col("verdict") != NO_CLAIM, ~pl.col("attack").is_in(CHOSEN))
     rows = []
     ordered = claimed.sort(pl.col("verdict") != VIOLATED, "mechanism", "epsilon", maintain_order=True)

@@ -18,10 +18,10 @@ _HEIGHT = 190
 def figure(name: str, rows: Iterable[Mapping[str, Any]], mechanisms: Iterable[str]) -> Figure | None:
     """Return a row of panels per data set, a panel per way to compose; None if no claim composes in both ways.
 
-    name: of the figure's file. rows: `dataset`, `mechanism`, the claims `by_words` and `composed` in nats (None without
-    such a claim), and the loss `point`. A mechanism whose claim is for whole texts has no `by_words`; it is at
-    `composed` in both panels, as in TeDA's figure. Infinite losses are at the top. mechanisms: all of the audit, so
-    that styles agree.
+    name: the name of the figure's file. rows: `dataset`, `mechanism`, the claims `by_words` and `composed` in nats
+    (None without such a claim), and the loss `point`. A mechanism whose claim is for whole texts has no `by_words`.
+    Both panels show it at `composed`, as in TeDA's figure. Infinite losses are at the top. mechanisms: all mechanisms
+    of the audit, so that styles agree between figures.
     """
     every = [row for row in rows if row["composed"] and row["point"] is not None]
     if not any(row["by_words"] for row in every):

@@ -44,7 +44,7 @@ from epsilometer.report.wording import (
 )
 
 _DOT = 38  # square pixels
-_NEAR = 0.03  # share of the highest dot's value; dots nearer than this hide each other
+_NEAR = 0.03  # dots whose values differ by less than this share of the highest value hide each other
 _ARROW = "M0,-1.6L1,0H0.3V1.6H-0.3V0H-1Z"
 _TOOLTIP = [
     alt.Tooltip("mechanism:N"),
@@ -163,12 +163,12 @@ def _unexplained(encoding: Mapping[str, Any]) -> dict[str, Any]:
 def figure(estimates: pl.DataFrame, dataset: str, exact: pl.DataFrame | None = None) -> Specification:
     """Return the loss against nominal epsilon (log scale) for one data set: a panel per attack, a colour per mechanism.
 
-    Line: `loss`; band: `loss` to `upper`; dots: `point`; dashes: ceiling; an arrow if `upper` is above the ceiling.
-    Dots are hollow if the attack reads more than the release, or is not validated for this number of candidates. The
-    strongest attack on all views has a panel if it reads views that are not released. exact: rows of `EXACT`, one per
-    cell, for a first row of panels: the average, the quantiles and the worst pair, on a scale that is logarithmic above
-    1 nat. All figures of one audit share their axes and styles. A mechanism without a budget is a line across the
-    panel. The parameter `highlight` (names of mechanisms) fades all others.
+    The line is `loss`, the band `loss` to `upper`, the dots `point`, the dashes the ceiling. An arrow marks an `upper`
+    above the ceiling. Dots are hollow if the attack reads more than the release, or is not validated for this number of
+    candidates. The strongest attack on all views has a panel if it reads views that are not released. exact: rows of
+    `EXACT`, one per cell. They add a first row of panels: the average, the quantiles and the worst pair, on a scale
+    that is logarithmic above 1 nat. All figures of one audit share their axes and styles. A mechanism without a budget
+    is a line across the panel. The parameter `highlight` (names of mechanisms) fades all others.
     """
     if estimates.filter(attack=STRONGEST_INSIDE)["released"].all():
         estimates = estimates.filter(pl.col("attack") != STRONGEST_INSIDE)
@@ -209,7 +209,7 @@ class _Panels:
         tooltip: list[alt.Tooltip],
         ceiling: float | None = None,
     ) -> None:
-        """Add a panel with these rows. ceiling: of the trials, if the rows are exact losses, which have no ceiling."""
+        """Add a panel with these rows. ceiling: for rows of exact losses, the ceiling of the trials, to draw it too."""
         number, exact = len(self.charts), ceiling is not None
         ceilings = [ceiling] if ceiling is not None else sorted({row["ceiling"] for row in rows})
         axis, scale = height

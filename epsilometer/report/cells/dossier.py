@@ -200,9 +200,9 @@ def dossier(
     """Return the dossier of a cell at one of its budgets, from a finished audit.
 
     epsilon: None for the largest budget within the limits or, if there is none, the smallest budget. source: the origin
-    of the page; hashes: SHA-256 of everything that the decision depends on, by name. texts_per_person: as the user has
-    confirmed; None assumes one. Raises UserError for a cell or budget that was not audited, and for fewer than one
-    text.
+    of the page. hashes: SHA-256 of everything that the decision depends on, by name. texts_per_person: the number that
+    the user has confirmed; None assumes one text. Raises UserError for a cell or budget that was not audited, and for
+    less than one text per person.
     """
     if cell not in results.params.cells:
         raise unknown("cell", cell, list(results.params.cells))
@@ -354,7 +354,7 @@ def _guesses(loss: Limited, way: str) -> str:
 
 
 def _remains(of: Dossier) -> str:
-    """Describe the risk that remains: worst pair, rare outputs and identifiers, and limits that hold for any texts."""
+    """Describe the remaining risk: worst pair, rare outputs and identifiers, and the limits that hold for any texts."""
     rest = [limited for limited in of.limits if limited.limit != LOSS and limited.allowed is not None]
     said = [average.hidden(of.model_dump())]
     said += [f"{limit_name(limited.limit).capitalize()}: {_range(limited)}." for limited in rest]
@@ -453,9 +453,9 @@ def _use(measured: Kept) -> Use:
 def _person(confirmed: int | None, limits: Sequence[Limited], whole: Mapping[str, Any]) -> Person:
     """Return the consequences for a person with several texts.
 
-    The loss of n rewrites with independent noise is at most n times the loss of one (`decisions.limits`). This does not
-    hold for rare outputs and attributes, but it holds for the largest loss of any output. If n times that is at most 4
-    nats, no output of n texts exceeds 4 nats, and an attribute loses at most as much.
+    The loss of n rewrites with independent noise is at most n times the loss of one rewrite (`decisions.limits`). The
+    figures on rare outputs and attributes do not multiply in this way, but the largest loss of any output does. If n
+    times this largest loss is at most 4 nats, no output of n texts exceeds 4 nats, and no attribute loses more.
     """
     if confirmed is not None and confirmed < 1:
         raise UserError(f"texts per person must be at least 1, got {confirmed}; leave it out to assume 1", "EPS-S118")
@@ -520,9 +520,10 @@ def _rows_of(table: pl.DataFrame, dataset: str, mechanism: str, epsilon: float |
 class _Law:
     """The stated law of a cell, as evidence on guesses about sources.
 
-    stated: True if there is one; departs: True if rewrites depart from it, None if that was not tested. Set only if
-    rewrites do not contradict the law: row: of `EXACT`, over all pairs; curve: level and delta on the compared pairs;
-    interval: True if the 99 % interval over all pairs errs at most as often as the audit's alpha allows.
+    stated: True if there is a law. departs: True if rewrites depart from the law, None if that was not tested. The
+    other fields are set only if rewrites do not contradict the law. row: the row of `EXACT` over all pairs. curve:
+    level and delta on the compared pairs. interval: True if the 99 % interval over all pairs errs at most as often as
+    the audit's alpha allows.
     """
 
     stated: bool
@@ -544,7 +545,7 @@ class _Law:
 
 
 def _law(results: TextResults, tried: pl.DataFrame, best: Mapping[str, Any]) -> _Law:
-    """Return the law of a cell. tried: the cell's rows of `ESTIMATES`, each of which can refute the law.
+    """Return the law of a cell. tried: the cell's rows of `ESTIMATES`; each row may refute the law.
 
     best: the row of the strongest attack.
     """
@@ -738,7 +739,7 @@ def _end(value: float | None, limited: Limited, way: str) -> str:
 
 
 def _nothing(limited: Limited) -> str:
-    """Return the entry for a missing lower bound: "unknown" for an attribute, which no attack tests here."""
+    """Return the entry for a missing lower bound. It is "unknown" for an attribute, since no attack tests one here."""
     return NOT_TESTABLE if limited.limit in (LOSS, DELTA) else "unknown"
 
 
@@ -766,7 +767,7 @@ def _open(limited: Limited) -> str:
 
 
 def _settled(limited: Limited) -> str:
-    """Return what would settle the limit; empty if it is settled."""
+    """Return the measurement that would settle the limit, in words; empty if the limit is settled."""
     count = f"{limited.needed:,} " if limited.needed else ""
     return f"{count}{limited.settles} would settle it" if limited.settles else ""
 

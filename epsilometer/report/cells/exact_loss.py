@@ -33,7 +33,7 @@ from epsilometer.report.wording import (
 
 RISKS = [*CELL, "pairs", "candidates", "chance", "everywhere"]  # upper bounds of a probability
 CANDIDATES = (2, 10, 1000)  # numbers of candidates, in addition to all texts of a data set
-_NEAR = 0.25  # nats; a sampled loss nearer to the ceiling than this is only a lower bound
+_NEAR = 0.25  # nats; a sampled loss less than this below the ceiling counts as at the ceiling
 
 
 def section(results: TextResults) -> Section | None:
@@ -104,7 +104,8 @@ def rows(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[dict[str, Any]]:
     """Return a row per cell and group of pairs, pairs of equal length first. first: True for a cell's first row.
 
     sampled: the loss that the strongest attack proves on trials of this group, from the released views or, if the law
-    is of another view, from all; sampled_high: its upper bound; trials: their number. All are None without such trials.
+    describes another view, from all views. sampled_high: the upper bound of this loss. trials: the number of these
+    trials. All three are None without such trials.
     """
     sampled = {
         (*(row[name] for name in CELL), row["attack"] == STRONGEST): row
@@ -127,7 +128,7 @@ def _sampled(best: Mapping[str, Any] | None, *, equal: bool) -> dict[str, Any]:
         return {"sampled": None, "sampled_high": None, "trials": None}
     if not equal:
         return {"sampled": best["loss"], "sampled_high": best["upper"], "trials": best["trials"]}
-    # Alpha of the interval for the strongest of several attacks.
+    # The error that makes the interval account for the choice of the strongest among several attacks.
     alpha = 2 * success_bound(best["ceiling"], best["candidates"]) ** best["trials"]
     high = math.inf
     if best["ceiling"] > 0:
@@ -153,8 +154,10 @@ def ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def order_sentence(rows: list[dict[str, Any]]) -> str:
-    """Count the pairs of ranked cells that exact losses separate or reverse, by intervals, since points vary by
-    chance."""
+    """Count the pairs of ranked cells that exact losses separate or reverse.
+
+    Intervals are compared, because points vary by chance.
+    """
     both = [row for row in rows if row["sampled_rank"] is not None]
     pairs = [
         (_above(a, b, "sampled", "sampled_high"), _above(a, b, "all_low", "all_high")) for a, b in combinations(both, 2)
@@ -246,8 +249,8 @@ def texts(results: TextResults) -> dict[str, int]:
 def risks(curves: pl.DataFrame, exact: pl.DataFrame, texts: Mapping[str, int], trial_size: int = 2) -> pl.DataFrame:
     """Return the largest probability of guessing the source among CANDIDATES texts, and among all (`exact_loss.risk`).
 
-    Columns RISKS: chance: by the compared pairs; everywhere: over all pairs, null without a bound. curves: schema
-    `EXACT_CURVES`; exact: schema `EXACT`; texts: the number in each data set; trial_size: candidates of a trial.
+    Columns RISKS: `chance` is over the compared pairs, `everywhere` over all pairs, null without a bound. curves:
+    schema `EXACT_CURVES`; exact: schema `EXACT`; texts: the number in each data set; trial_size: candidates of a trial.
     """
     rows, laws = [], {tuple(row[name] for name in (*CELL, "pairs")): row for row in exact.to_dicts()}
     for (dataset, mechanism, epsilon, pairs), curve in curves.sort("level").group_by([*CELL, "pairs"]):

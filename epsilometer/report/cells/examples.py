@@ -79,7 +79,7 @@ def most_confident(results: TextResults, dataset: str, cell: tuple[str, float | 
 def screened(named: Sequence[int], shown: Callable[[int], Sequence[str]]) -> tuple[list[int], int]:
     """Return the first SHOWN trials whose texts may all be shown, and the number of withheld trials among them.
 
-    shown: returns the texts of a trial that the table shows.
+    shown: a function from a trial to the texts that the table would show.
     """
     shown_first: list[int] = []
     for row in range(0, len(named), _TOGETHER):

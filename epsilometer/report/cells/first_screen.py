@@ -179,7 +179,7 @@ def _at_most(row: Mapping[str, Any]) -> str:
 
 
 def exceeded(row: Mapping[str, Any]) -> str:
-    """Describe the excess over a limit. row: of the deciding limit."""
+    """Describe the excess over a limit. row: the row of the deciding limit."""
     if row["limit"] == LOSS:
         low, allowed = guesses_beside(row["low"], row["allowed"], DOWN), guesses(row["allowed"], NEAREST)
         return f"an attacker is right in at least {low} of 100 guesses between two texts, where {allowed:g} are allowed"
@@ -232,7 +232,7 @@ def _allowed(loss: float) -> str:
 
 
 def query_access(estimates: pl.DataFrame) -> str:
-    """Return sentences on adversaries with query access, and on hidden codes, which only they could read."""
+    """Return sentences on adversaries with query access, and on hidden codes, which no other adversary could read."""
     if "shadow" in estimates["attack"].to_list():
         return (
             "**Codes.** The attack `shadow` had the candidates rewritten and learnt from the results. A low loss "
@@ -324,8 +324,7 @@ def _bar(each: Answer, cell: tuple[str, float | None], loss: Mapping[str, Any], 
 
 
 def matrices(table: pl.DataFrame, keeps: Uses, counted: Counts) -> Iterator[Table]:
-    """Yield a table per data set: a row per mechanism, controls last, with its budgets from the smallest to the
-    largest.
+    """Yield a table per data set: a row per mechanism, controls last, and in each row the budgets in ascending order.
 
     Each cell links to its row of `reasons`. keeps: from `use.uses`; counted: from `survivors.counts`.
     """
@@ -361,7 +360,7 @@ def _cell(row: Mapping[str, Any]) -> tuple[str, str, float | None]:
 
 
 def deciding(cell: pl.DataFrame) -> dict[str, Any] | None:
-    """Return the row of the deciding limit: the most exceeded, the nearest to its bound, or the first open limit."""
+    """Return the row of the deciding limit: the most exceeded, the most nearly exceeded, or the first open limit."""
     word = cell.filter(limit=ALL)["decision"].item()
     rows = cell.filter(pl.col("limit") != ALL, decision=word).to_dicts()
     if word == Status.BEYOND:
@@ -409,7 +408,7 @@ def reasons(
 ) -> Iterator[Table]:
     """Yield a table per data set: the decision of each cell, its utility, and the bounds of each limit's figure.
 
-    claims: from `possible.pure_claims`. alpha: of the audit.
+    claims: from `possible.pure_claims`. alpha: the audit's alpha.
     """
     for (dataset,), rows in table.group_by("dataset", maintain_order=True):
         shown, anchors = [], []
@@ -437,9 +436,9 @@ def reasons(
 def otherwise(limits: Sequence[Mapping[str, Any]], claimed: float | None) -> str:
     """Return the limits that are kept for any texts, and the limits that are kept for any random numbers.
 
-    If the claim allows any two texts at most the limit (for rare outputs at most 4 nats), no audited text could have
-    shown that the limit is exceeded. If all possible releases were counted, no random numbers could have. limits: the
-    rows of a cell; claimed: in nats, for any two texts; None without such a claim.
+    A limit is kept for any texts if the claim allows a loss of at most the limit between any two texts (for rare
+    outputs at most 4 nats). A limit is kept for any random numbers if all possible releases were counted. limits: the
+    rows of a cell. claimed: the claimed loss between any two texts, in nats; None without such a claim.
     """
     within = [each for each in limits if each["decision"] == Status.WITHIN and each["limit"] != ALL]
     by_claim = [
@@ -507,9 +506,10 @@ def violated(results: TextResults) -> list[str]:
 
 
 def chosen(table: pl.DataFrame, unread: Container[tuple[str, str]] = ()) -> dict[str, tuple[str, float | None]]:
-    """Return the cell of each data set that a reader would use: the largest budget within, else the smallest loss.
+    """Return the cell of each data set that a reader would use.
 
-    unread: pairs of a data set and a mechanism that hardly reads it, which is chosen only if there is no other.
+    It has the largest budget within the limits or, if there is none, the smallest loss. unread: pairs of a data set and
+    a mechanism that hardly reads it. Such a mechanism is chosen only if there is no other.
     """
     cells = {}
     for (dataset,), rows in table.filter(~pl.col("control")).group_by("dataset", maintain_order=True):

@@ -133,6 +133,6 @@ def _datasets(table: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
     truth = [{"epsilon": e, "truth": e, "least": 0.85 * e, "truth_share": 1, "least_share": 0.85} for e in (0.0, end)]
     edges = sorted([0.0, *(row["epsilon"] for row in rows)])
     gap = max(pairwise(edges), key=lambda ends: ends[1] - ends[0])
-    label = sum(gap) / 2  # clear of the measurements
+    label = sum(gap) / 2  # far from the measurements
     labels = [{"epsilon": label, "truth": label, "truth_share": 1, "text": "the truth"}]
     return {"truth": truth, "measured": rows, "labels": labels}

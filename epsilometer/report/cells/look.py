@@ -22,7 +22,7 @@ from epsilometer.report.section import Section
 from epsilometer.report.table import NAMED, Table, records
 from epsilometer.report.wording import loss_between, unbounded
 
-_BESIDE = "embedding"  # the attack with which others are compared, as in TeDA's table 2
+_BESIDE = "embedding"  # all other attacks are compared with this one, as in TeDA's table 2
 _TEXTS = 512  # number of texts for the norms of latents, as for signal over noise
 
 
@@ -88,8 +88,10 @@ def outputs_table(results: TextResults, outputs: pl.DataFrame) -> Table:
 
 
 def attacks_table(results: TextResults) -> Table:
-    """Return a row per cell, epsilon and attack: losses by two estimators and from fewer trials, and lone right
-    guesses.
+    """Return a row per cell, epsilon and attack.
+
+    It has the losses by two estimators and from fewer trials, and the numbers of guesses that only one attack got
+    right.
     """
     estimators = results.table("data/estimators.parquet", ESTIMATORS)
     disputes = results.table("data/disagreements.parquet", DISAGREEMENTS)
@@ -120,7 +122,7 @@ def attacks_table(results: TextResults) -> Table:
 
 
 def _by_words(row: dict[str, Any]) -> float | None:
-    """Return the claim per word times the mean number of words, if a text's claim is the claim times its units."""
+    """Return the claim per word times the mean number of words; None unless claims of a text's units add up."""
     if row["composed"] is None or not row["units"]:
         return None
     stated, _, rest = row["claim"].partition(" per ")  # as `Guarantee.describe` writes it

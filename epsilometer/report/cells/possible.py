@@ -1,4 +1,4 @@
-"""Worth (mean cosine) compared with the largest that any mechanism can have at the same loss, in nats."""
+"""Worth (mean cosine), compared with the largest worth that any mechanism can have at the same loss in nats."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from epsilometer.report.wording import budget, confidence
 QUARTERS = (0.25, 0.5, 0.75)
 _SHOWN = 2  # number of metrics with figures on the page
 _BINS = 20
-_HEIGHT = 74  # of a panel, in pixels
+_HEIGHT = 74  # height of a panel, in pixels
 _SIDE_BY_SIDE = 8  # maximum number of mechanisms in a row of panels
 _LARGE = 10.0  # metrics with values above this have a logarithmic axis
 _TOOLTIP = (("lower", "a quarter below"), ("median", "half below"), ("upper", "a quarter above"), ("texts", "texts"))

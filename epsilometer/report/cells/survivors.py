@@ -32,7 +32,7 @@ def section(results: TextResults) -> Section | None:
 
 
 def matrices(leakage: pl.DataFrame) -> Iterator[Table]:
-    """Yield a table per data set, with the share of the kind that survives most often at each budget."""
+    """Yield a table per data set: at each budget, the share of the kind of identifier that survives most often."""
     by_patterns = pl.col("recorded") < pl.col("identifiers")
     worst = leakage.filter(pl.col("kind") != ALL).sort(-pl.col("share"), by_patterns, maintain_order=True)
     most = worst.unique(CELL, keep="first", maintain_order=True).sort(CELL)

@@ -18,7 +18,7 @@ _EXACT = {"exact": "average", "exact_low": "average_low", "exact_high": "average
 def metrics(estimates: pl.DataFrame, exact: pl.DataFrame, folder: Path) -> None:
     """Write a file of {attack: loss} for each cell and epsilon, the rows of `dvc metrics show`.
 
-    Losses have three decimals, so that the last bits of a sum do not look like a change, and are clipped at the
+    Losses have three decimals, so that the last bits of a sum do not look like a change. They are clipped at the
     ceiling, because JSON has no infinity. A further entry `exact` is the average exact loss between texts of equal
     length, without a ceiling, if it is finite.
     """

@@ -1,10 +1,10 @@
 """The utility of rewrites, compared with one fixed sentence for everybody, and for training a classifier.
 
 The mean cosine of text and rewrite is measured on data sets with trials of sets (`POSSIBLE`). The fixed sentence is the
-public text with the largest mean cosine to all texts of the sets. Rewrites are more useful if the lower bound of their
-mean cosine, of a two-sided interval at the audit's alpha, exceeds that cosine. If classifiers were trained on rewrites
-(`DOWNSTREAM`), their macro F1 on clean texts is compared with that of classifiers trained on clean texts, both as means
-over seeds.
+public text with the largest mean cosine to all texts of the sets. Rewrites are more useful than this sentence if the
+lower bound of their mean cosine (of a two-sided interval at the audit's alpha) exceeds the sentence's mean cosine. If
+classifiers were trained on rewrites (`DOWNSTREAM`), their macro F1 on clean texts is compared with that of classifiers
+trained on clean texts, both as means over seeds.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def section(results: TextResults) -> Section | None:
 
 
 def sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a sentence for each way: its F1 and its command. rows: of one data set, with `guesses` and `limits`."""
+    """Return a sentence for each way: its F1 and its command. rows: a data set's rows, with `guesses` and `limits`."""
     public = next(row for row in rows if row["way"] == "public")
     release = next(row for row in rows if row["way"] == "release")
     rewritten = [row for row in rows if row["way"] == "rewrites"]
@@ -84,8 +84,8 @@ def sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _standing(row: Mapping[str, Any], decided: pl.DataFrame, allowed: float) -> dict[str, Any]:
     """Return the right guesses of 100 at a row's loss, and the status of the limits.
 
-    allowed: the limit of the loss. It is a release's only limit below an epsilon of 4, because delta at 4 nats is then
-    0, and a release contains no private text.
+    allowed: the limit on the loss. A release with an epsilon below 4 has no other limit: its delta at 4 nats is 0, and
+    it contains no private text.
     """
     if row["way"] == "public":
         return {"guesses": "50", "limits": Status.WITHIN}

@@ -208,7 +208,7 @@ def judged(points: pl.DataFrame, target: float) -> pl.DataFrame:
 
 
 def untold_sentence(points: pl.DataFrame, target: float) -> str:
-    """Return a sentence on the mechanisms with too few trials to prove a loss of the target, which the figure omits."""
+    """Return a sentence on the mechanisms that the figure omits: their trials are too few to prove the target loss."""
     few = points.join(judged(points, target), on=[*CELL, "measure"], how="anti", nulls_equal=True)
     names = few.select("mechanism", "dataset").unique().sort("mechanism", "dataset").rows()
     if not names:
@@ -280,8 +280,10 @@ def figure(
 
 
 def _to_the_edge(curve: pl.DataFrame, top: float) -> list[dict[str, Any]]:
-    """Return the points of a ceiling up to `top` nats, the end of the axis, and a point there: the last ceiling, or
-    1."""
+    """Return the points of a curve of ceilings up to `top` nats, the end of the axis, with an added last point there.
+
+    The added point has the ceiling of the point before it; 1 if the whole curve is shown.
+    """
     points = curve.filter(pl.col("nats") <= top).select("nats", "ceiling").sort("nats").to_dicts()
     last = 1.0 if len(points) == len(curve) else points[-1]["ceiling"]
     return [*points, {"nats": top, "ceiling": last}] if points else []
@@ -311,8 +313,7 @@ def _rows_and_axis(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X, f
 
 
 def _apart(levels: pl.DataFrame) -> pl.DataFrame:
-    """Return the levels from the highest to the lowest; a label that would overlap the next higher is merged with
-    it."""
+    """Return the levels in descending order. A label that would overlap the label above it is merged with it."""
     rows = levels.sort("value", descending=True).to_dicts()
     shown = rows[:1]
     for row in rows[1:]:
@@ -324,8 +325,7 @@ def _apart(levels: pl.DataFrame) -> pl.DataFrame:
 
 
 def attribute_sentence(downstream: pl.DataFrame) -> str:
-    """Return the number of cases in which an attacker who learns from rewrites infers an attribute significantly
-    better."""
+    """Count, in a sentence, the cases in which an attacker trained on rewrites beats one trained on clean texts."""
     mean = downstream.filter(role="attribute").drop_nulls("mechanism")
     means = mean.group_by(*CELL, "label", "kind", "setting").agg(pl.first("low"), pl.first("high"))
     both = means.pivot("setting", index=[*CELL, "label", "kind"], values=["low", "high"]) if len(means) else means
