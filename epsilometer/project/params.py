@@ -169,7 +169,8 @@ def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False
     for setting, text in confinement.strings(raw):
         if "\0" in text:
             raise UserError(
-                f"{path}: {setting} has a NUL character, which is not allowed in paths and texts; remove it", "EPS-P058"
+                f"{path}: {setting} holds a NUL character, which is not allowed in paths and texts; remove it",
+                "EPS-P058",
             )
         if re.search("[\ud800-\udfff]", text):
             raise UserError(

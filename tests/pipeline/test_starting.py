@@ -85,7 +85,7 @@ def test_a_mechanism_of_ones_own_is_copied_with_its_helpers(tmp_path, monkeypatc
         (("--text", "body"), "--text names a column of the file of texts"),
         (("--mechanism", "tme"), "unknown mechanism 'tme'; did you mean 'tem'"),
         (("--mechanism", "absent.py"), "file 'absent.py' not found"),
-        (("--mechanism", "adept"), "adept needs a resource trained"),
+        (("--mechanism", "adept"), "adept needs a resource that is made"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_written(tmp_path, monkeypatch, capsys, words, message) -> None:
