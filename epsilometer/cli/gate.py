@@ -182,8 +182,7 @@ def gate(
     default of --temperature is that of --baseline; without a baseline -10000 if an attack embeds texts, else 0.
 
     --suggest measures surviving identifiers, and with `--with attribute.attribute=COLUMN` or `--with
-    linking.author=COLUMN` these, too. It prints a limit for each and writes a workflow; the exit code is 3 if it can
-    propose none.
+    linking.author=COLUMN` these, too; its exit code is 3 if it can propose no limit.
     """
     from epsilometer.doors.gate import exit_code
     from epsilometer.doors.gate import gate as judge
