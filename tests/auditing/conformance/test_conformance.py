@@ -60,7 +60,10 @@ def goes_without_settings(name: str) -> bool:
     return needed <= defaults
 
 
-SMALL = {"privrewrite": {"k": 3, "max_new_tokens": 8}}  # every rule, on shorter candidates
+SMALL = {
+    "privrewrite": {"k": 3, "max_new_tokens": 8},
+    "privfill": {"max_new_tokens": 2},
+}  # every rule, on shorter rewrites
 
 
 @pytest.mark.slow
