@@ -164,7 +164,7 @@ def _in_order(
 
 
 def _amplitude(rows: NDArray[np.float64], lengths: NDArray[np.int64], dimensions: int) -> NDArray[np.float64]:
-    """Return the lengths [sentences] of G_s, if the energy is shared as for gradients of equal length."""
+    """Return the lengths [sentences] of G_s, assuming that all sentences' gradients have the same length."""
     energy = (rows**2).sum() / max(len(lengths), 1)
     return np.sqrt(energy / (lengths * dimensions))
 
