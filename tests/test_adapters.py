@@ -1,4 +1,4 @@
-"""What docs/how-to/adapters.md shows of others' anonymisers runs, and prints what it shows."""
+"""The code in docs/how-to/adapters.md for others' anonymisers runs, and prints what the page shows."""
 
 from __future__ import annotations
 

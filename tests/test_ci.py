@@ -1,4 +1,4 @@
-"""CI's second try of tests that failed, on suites of three tests."""
+"""CI's second run of failed tests, on suites of three tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The code on the pages runs, and what they say of their examples is so."""
+"""The code on the pages runs, and the statements about the examples are true."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""No page and no table ranks mechanisms by a figure that the coin wins, unless it says what their tails are.
+"""No page or table ranks mechanisms by a figure at which the coin is best, unless it also shows their tails.
 
-The coin publishes some texts verbatim: at equal average loss nobody uses it, and it has more of whatever is a mean over
-rewrites. Which figures those are is computed from the tables in which it stands.
+The coin publishes some texts verbatim. Nobody should use it, yet at equal average loss it has the best mean of every
+figure over rewrites. The tables with the coin determine which figures these are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The house's plan: imports point one way, and stages depend on records of their code."""
+"""The structure of the project: imports point in one direction, and stages depend on records of their code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs on a hosted service: the action's script does what its inputs say, and the files name what exists."""
+"""Workflows on a hosted service: the action's script obeys its inputs, and everything that the files name exists."""
 
 from __future__ import annotations
 

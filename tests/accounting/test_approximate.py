@@ -1,4 +1,4 @@
-"""What averages of draws lose, beside the optimal test of the whole sum, in few dimensions where its law is known."""
+"""Losses of averaged draws, compared with the optimal test on the whole sum, in few dimensions with a known law."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brackets of the exact epsilon: against closed forms, known values, each other, and draws."""
+"""Brackets of the exact epsilon agree with closed forms, known values, each other, and draws."""
 
 from __future__ import annotations
 

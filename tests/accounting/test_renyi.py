@@ -1,4 +1,4 @@
-"""Renyi divergences: closed forms, a released accountant, and never below the exact epsilon."""
+"""Renyi divergences agree with closed forms and a released accountant, and are never below the exact epsilon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a training: every epsilon with all that it depends on, and published ones that do not hold."""
+"""The statement about a training: every epsilon with its assumptions, and published epsilons that are not valid."""
 
 from __future__ import annotations
 

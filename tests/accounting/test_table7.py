@@ -1,4 +1,4 @@
-"""The noise of the paper's Table 7, and what its large epsilons are worth."""
+"""The noise of the paper's Table 7, and the guarantees that its large epsilons give."""
 
 from __future__ import annotations
 

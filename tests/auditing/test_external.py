@@ -1,4 +1,4 @@
-"""Rewrites made elsewhere: programs that behave and programs that do not, recorded rewrites with known truth."""
+"""Rewrites from elsewhere: programs that work and programs that fail, and recorded rewrites with a known truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""German, Chinese and Arabic texts are audited as English ones are, and what knows English alone is named."""
+"""German, Chinese and Arabic texts are audited like English ones, and the parts that need English are named."""
 
 from __future__ import annotations
 

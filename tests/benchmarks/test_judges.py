@@ -1,4 +1,4 @@
-"""The judge by likelihood beside other attacks: which is the strongest other one, and what the page says of it."""
+"""The judge by likelihood, compared with the strongest other attack, and what the page reports about it."""
 
 from __future__ import annotations
 

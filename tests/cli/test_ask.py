@@ -1,4 +1,4 @@
-"""`epsilometer ask`: each question's table, settings without the question's name, and refusals."""
+"""`epsilometer ask`: the table of each question, settings without the question's name, and refusals."""
 
 from __future__ import annotations
 

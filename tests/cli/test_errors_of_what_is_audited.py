@@ -1,4 +1,4 @@
-"""Whatever goes wrong in what is audited, a command ends with 2 and one line, and no text gets out of it."""
+"""If an audited mechanism fails, a command ends with code 2 and one line, which contains no text."""
 
 from __future__ import annotations
 

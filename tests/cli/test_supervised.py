@@ -1,4 +1,4 @@
-"""Only a command that says how it ended is believed."""
+"""Only a command that reports its own end counts as ended."""
 
 from __future__ import annotations
 

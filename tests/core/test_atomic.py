@@ -1,4 +1,4 @@
-"""Files are written whole, and never through what somebody else put in their place."""
+"""Files are written whole, and never through a link or file that somebody else put in their place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact samplers: tiny cases by enumeration of bits, laws by chi-square tests, and that audits stay as they were."""
+"""Exact samplers: enumeration of bits in tiny cases, chi-square tests of laws, and unchanged results of audits."""
 
 from __future__ import annotations
 

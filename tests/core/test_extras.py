@@ -1,4 +1,4 @@
-"""Extras: what the package needs beyond its core, and what is said where that is missing."""
+"""Extras: the packages that optional parts need, and the message if one is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aliases that stand for billions of values are refused before anything walks over these."""
+"""Aliases that expand to billions of values are refused before any code visits them."""
 
 from __future__ import annotations
 

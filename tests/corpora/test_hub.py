@@ -1,4 +1,4 @@
-"""Data sets of the hub: the files that their card names come whole, and are read without a network afterwards."""
+"""Data sets of the hub: the files that their card lists are fetched whole, and read without a network afterwards."""
 
 from __future__ import annotations
 

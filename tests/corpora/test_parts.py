@@ -1,4 +1,4 @@
-"""Parts of a data set: nothing in two of them, whatever holds rows together."""
+"""Parts of a data set: no text, pair or group of rows is in two of them."""
 
 from __future__ import annotations
 

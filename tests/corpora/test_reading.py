@@ -1,4 +1,4 @@
-"""Where texts come from: every format through the real reader, every mistake with its own message."""
+"""Sources of texts: the real reader reads every format, and every mistake has its own message."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Every question in every way that its evidence allows, on four subjects.
+"""Every question, in every way of asking that its evidence allows, on four subjects.
 
-`identity`, where every fact shows; `constant`, where none does; randomised response, whose loss is true; and a
-component that fails. Attacks, trials and texts are few: a leak is either total or absent, so each answer but those of
-randomised response is wrong with a probability below 1e-6.
+The subjects are `identity`, which reveals everything; `constant`, which reveals nothing; randomised response, whose
+loss is known; and a component that fails. Attacks, trials and texts are few. Except for randomised response, a leak is
+either total or absent, so each answer is wrong with probability below 1e-6.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Proposed limits are round numbers above what leaks today, and the workflow that is written keeps them."""
+"""Proposed limits are round numbers above today's leaks, and today's mechanism passes the generated workflow."""
 
 from __future__ import annotations
 

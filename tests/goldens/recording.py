@@ -1,7 +1,7 @@
 """The guesses of attacks, recorded where `core.attack.guess_and_score` returns them.
 
-They are kept by class of the attack and by epsilon, in order of the calls. Calls that split the same trials in another
-way give the same record.
+Guesses are stored by class of the attack and by epsilon, in the order of calls. Calls that split the same trials
+differently give the same record.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The frozen results in parts that are computed one by one."""
+"""The frozen results, in sections that are computed separately."""
 
 from __future__ import annotations
 

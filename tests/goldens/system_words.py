@@ -1,4 +1,4 @@
-"""The operating system's random words, seeded: what an audit or a publication draws from them is frozen as well."""
+"""A seeded replacement of the operating system's random words, so that draws from them can be frozen, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results as JSON that stays small and still names the first difference."""
+"""Results as short JSON in which the first difference can still be named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of similarity: against values computed by hand and the texts' ends, and the table that they make."""
+"""Metrics of similarity: values computed by hand, empty and extreme texts, and the table that they make."""
 
 from __future__ import annotations
 

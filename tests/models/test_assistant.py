@@ -1,4 +1,4 @@
-"""Questions to language models: an answer has the form that was asked for, or is asked for once more, or is none."""
+"""Questions to language models: an answer has the requested form, is requested once more, or counts as missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The endpoint client, against a real server on this machine that fails in every way an endpoint can."""
+"""The endpoint client, tested with a local server that fails in every way an endpoint can."""
 
 from __future__ import annotations
 

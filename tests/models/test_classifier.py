@@ -1,4 +1,4 @@
-"""Classifiers of all kinds: that they learn what is there, are the same whatever they are asked with, and are kept."""
+"""Classifiers of all kinds learn the labels, do not depend on the batch, and are saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a masked language model expects where a text has one mask and the model sees nothing else."""
+"""Predictions of a masked language model for a text with a single mask, when the model sees no other mask."""
 
 from __future__ import annotations
 

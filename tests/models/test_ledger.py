@@ -1,4 +1,4 @@
-"""The ledger: what it counts is what a classifier is asked, and a budget is never exceeded."""
+"""The ledger counts exactly the texts that a classifier is asked, and never exceeds a budget."""
 
 from __future__ import annotations
 

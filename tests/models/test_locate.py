@@ -1,4 +1,4 @@
-"""Models of the hub come through one door: whole, in safetensors, and without a network afterwards."""
+"""Models of the hub are fetched by one function: whole, in safetensors, and without a network afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows by a budget of bytes: the same rewrites whatever the budget, and fewer rows where memory runs out."""
+"""Batches sized by a memory budget: equal rewrites at any budget, and fewer rows if memory runs out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""All that computes on a GPU: tensors of two devices never meet, and results are the processor's.
+"""All computations on a GPU: tensors of two devices never mix, and results equal those of the processor.
 
-Runs on a stand-in, which refuses what a GPU would refuse and computes the rest on the processor
-(`tests/support/stand_in_gpu.py`), and on a GPU where there is one. How fast a GPU is, is not to be seen here.
+The tests run on a simulated GPU (`tests/support/stand_in_gpu.py`), which refuses what a GPU would refuse and computes
+the rest on the processor, and on a real GPU if there is one. They do not measure its speed.
 """
 
 from __future__ import annotations

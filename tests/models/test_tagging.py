@@ -1,4 +1,4 @@
-"""The tagger: its published examples, the same numbers as the plain recipe, and public rules around it."""
+"""The tagger: its published examples, the same numbers as the plain recipe, and the public rules around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DVC runs the stages before anonymity is measured, and reruns what an edit touches."""
+"""DVC runs the stages that anonymity needs, and reruns exactly those that an edit affects."""
 
 from __future__ import annotations
 

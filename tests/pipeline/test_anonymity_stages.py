@@ -1,4 +1,4 @@
-"""The stages before anonymity is measured: parts of a data set, auxiliaries, victims, rewrites with their outcomes."""
+"""The stages that anonymity needs: parts of a data set, auxiliaries, victims, and rewrites with their outcomes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""DVC reruns exactly what an edit touches: of settings, of a user's own files, and of whatever these import.
+"""DVC reruns exactly what an edit affects: an edit of settings, of a user's own files, or of modules that they import.
 
-What these import is a dependency of what a search has kept, too.
+The stored measurements of a search depend on these modules, too.
 """
 
 from __future__ import annotations

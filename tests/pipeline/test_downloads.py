@@ -1,4 +1,4 @@
-"""What parameters name on the hub: listed with sizes, fetched by one command, and enough for everything afterwards."""
+"""Parameters' resources on the hub: listed with sizes, fetched by one command, and sufficient for all later steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users of DVC expect of a project: its commands work, a remote gives everything back, and a folder may move."""
+"""Expectations of DVC users: its commands work in a project, a remote restores everything, and a folder may move."""
 
 from __future__ import annotations
 

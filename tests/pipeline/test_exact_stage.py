@@ -1,4 +1,4 @@
-"""The stage exact: which cells have rows, what they say of pairs of trials, and what is not shown of private texts."""
+"""The stage exact: which cells have rows, the losses of trial pairs, and which private data is not shown."""
 
 from __future__ import annotations
 

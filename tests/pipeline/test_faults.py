@@ -1,6 +1,6 @@
-"""Damaged files, full and read-only disks, two runs at once, clocks that go wrong, signals: nothing lost or wrong.
+"""Damaged files, full and read-only disks, concurrent runs, wrong clocks and signals: no result is lost or wrong.
 
-On a project of two stages: `make` writes a file of each kind, `use` reads them. kill -9 has a file of its own.
+The tests run on a project of two stages: `make` writes a file of each kind, `use` reads them. test_kills has kill -9.
 """
 
 from __future__ import annotations

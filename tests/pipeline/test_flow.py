@@ -1,4 +1,4 @@
-"""The audit flow on a small DVC project, with a Prefect server of its own: what runs, in which order, what it says."""
+"""The audit flow on a small DVC project with its own Prefect server: which stages run, their order, and messages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""kill -9 at random moments: the next run ends with the bytes of a run that nobody disturbed.
+"""kill -9 at random moments: the next run ends with the bytes of an undisturbed run.
 
-What is killed is drawn with its moment from a seeded generator: a stage, the `dvc repro` above it, the flow, Prefect's
-server, Prefect's worker. EPSILOMETER_KILLS sets how many kills the slow test makes.
+A seeded generator samples the process to kill and the moment: a stage, the `dvc repro` above it, the flow, Prefect's
+server, or Prefect's worker. EPSILOMETER_KILLS sets how many kills the slow test makes.
 """
 
 from __future__ import annotations

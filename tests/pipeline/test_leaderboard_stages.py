@@ -1,4 +1,4 @@
-"""The leaderboard through its stages, and a mechanism of one's own in it: a file and a line."""
+"""The leaderboard through its stages, and a user's own mechanism in it, which takes a file and a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study of somebody else's package: its section of params.yaml, stage, section of the report and command."""
+"""A study in somebody else's package: its section of params.yaml, stage, section of the report, and command."""
 
 from __future__ import annotations
 

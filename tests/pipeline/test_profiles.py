@@ -1,4 +1,4 @@
-"""Profiles state what differs, and their runs have what DVC's templates need."""
+"""Profiles state only settings that differ, and their runs have all settings that DVC's templates need."""
 
 from __future__ import annotations
 

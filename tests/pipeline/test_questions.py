@@ -1,4 +1,4 @@
-"""The section `questions` of params.yaml: stage asked, its section of the report, re-audits."""
+"""The section `questions` of params.yaml: the stage asked, its section of the report, and re-audits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole page: it opens offline, trusts no text, and works in a browser."""
+"""The whole page opens offline, escapes all texts, and works in a browser."""
 
 from __future__ import annotations
 

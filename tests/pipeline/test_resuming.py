@@ -1,4 +1,4 @@
-"""DVC alone says what is stale: a level is an entry of its own, and a killed stage goes on only with its own."""
+"""DVC alone decides what is stale: each level is an entry, and a killed stage resumes only from its own parts."""
 
 from __future__ import annotations
 

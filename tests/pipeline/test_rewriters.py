@@ -1,4 +1,4 @@
-"""The stage that trains what adversarial back-translation reads, in a toy project."""
+"""The stage that trains the rewriter of adversarial back-translation, in a toy project."""
 
 from __future__ import annotations
 

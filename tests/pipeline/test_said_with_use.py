@@ -1,4 +1,4 @@
-"""No page says of a cell that it is within without what its rewrites keep, whatever the run."""
+"""A page that calls a cell `within` also states the utility of its rewrites, for every run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A project of one's own, outside the repository: what is written, what is refused, and that it runs."""
+"""A user's project outside the repository: written files, refusals, and that it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training of the embedded models: resumable to the bit, float16, loadable by anyone; and what is refused."""
+"""Training of the embedded models: bit-exact resuming, float16, loading by other libraries, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Authors are chosen first, then texts of each: parts share no author and no text."""
+"""Authors are chosen first, then texts of each author. Parts share no author and no text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By which commit results were measured that git keeps, and for how long that is known."""
+"""The commit by which results in git were measured, and when this is no longer known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentence of each mechanism in plain words, which lives in its file."""
+"""Each mechanism's file contains a sentence that describes it in plain words."""
 
 from __future__ import annotations
 

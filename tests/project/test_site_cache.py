@@ -1,4 +1,4 @@
-"""DVC deletes and unpickles what its site cache names, so nobody else may write there: not in a clone, not by hand."""
+"""DVC deletes and unpickles files in its site cache, so nobody else may write there: not in a clone, not by hand."""
 
 from __future__ import annotations
 

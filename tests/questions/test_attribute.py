@@ -1,4 +1,4 @@
-"""A limit on what is inferred of an attribute: who passes, who is accused, and what a law shows."""
+"""A limit on inference of an attribute: who passes, who exceeds it, and what a law proves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guesses or the law refute a claim; it holds only where its worst case was enumerated and nothing refutes it."""
+"""Guesses or the law can refute a claim. It is confirmed only if its worst case was enumerated and not refuted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drift: each verdict, false alarms over simulated years, power on a planted change, and what the message says."""
+"""Drift: each verdict, false alarms over simulated years, power for a planted change, and the message."""
 
 from __future__ import annotations
 

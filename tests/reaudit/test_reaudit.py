@@ -1,6 +1,6 @@
-"""Re-audits of a project of 20 texts: what was updated, each verdict, the event, the history, and bad input.
+"""Re-audits of a project of 20 texts: updates, each verdict, the event, the history, and bad input.
 
-The stages run in this process, without DVC and Prefect; `test_with_dvc_and_prefect` has both.
+The stages run in this process, without DVC and Prefect, which only `test_with_dvc_and_prefect` uses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Verdicts on claims: every rule comes out both ways, and undecided where what is shown decides nothing."""
+"""Verdicts on claims: every rule can give both verdicts, and is undecided if the evidence does not decide."""
 
 from __future__ import annotations
 

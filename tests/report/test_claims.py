@@ -1,4 +1,4 @@
-"""Verdicts on claims of papers follow from the tables, and their counts from the verdicts."""
+"""Verdicts on claims of papers follow from the tables, and the counts follow from the verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The probability of a disagreement under an alternative, and what too coarse a test may not decide."""
+"""The probability of a disagreement under an alternative, and which decisions a coarse test cannot make."""
 
 from __future__ import annotations
 

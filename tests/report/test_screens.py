@@ -1,4 +1,4 @@
-"""The report on a telephone, on a desk and in the dark, as Chromium draws it."""
+"""The report on a telephone, on a large screen and in dark mode, as Chromium renders it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two audits side by side: what moved, by how much, and beyond chance."""
+"""Comparison of two audits: which figures changed, by how much, and whether beyond chance."""
 
 from __future__ import annotations
 

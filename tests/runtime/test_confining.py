@@ -1,4 +1,4 @@
-"""A mechanism that forks for every text is stopped before it takes the machine."""
+"""A mechanism that forks for every text is stopped before it exhausts the machine."""
 
 from __future__ import annotations
 

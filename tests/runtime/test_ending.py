@@ -1,4 +1,4 @@
-"""A mechanism that does not let go: commands and stages end all the same, with the exit code of their work."""
+"""Commands and stages end with the exit code of their work, even if a mechanism leaves threads or processes running."""
 
 from __future__ import annotations
 

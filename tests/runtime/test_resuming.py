@@ -1,4 +1,4 @@
-"""Parts of a stage's work: finished ones are there for the same inputs alone, whole or not at all."""
+"""Parts of a stage's work: finished parts are used only for the same inputs, and only whole."""
 
 from __future__ import annotations
 

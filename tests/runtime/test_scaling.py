@@ -1,4 +1,4 @@
-"""Slices in this process, in several and on Ray: the same results, in order, never too many under way."""
+"""Slices in this process, in several processes and on Ray: equal results in order, and a bounded number under way."""
 
 from __future__ import annotations
 

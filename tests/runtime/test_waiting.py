@@ -1,4 +1,4 @@
-"""Locks that only their owner can take, and the note for whoever waits for one."""
+"""Locks that only their owner can take, and the note to a process that waits for one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Word vectors and vocabularies: formats, errors, exact geometry, texts to numbers and back."""
+"""Word vectors and vocabularies: formats, errors, exact geometry, and texts to numbers and back."""
 
 from __future__ import annotations
 

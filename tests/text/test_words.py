@@ -1,4 +1,4 @@
-"""The tokenizer and the layout: what goes in comes back in its place."""
+"""The tokenizer and the layout: every replaced word is put back in its place."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 At each epsilon tried, the attackers' training and test texts are rewritten with fresh noise, and the attackers are
 trained again. The attribute loss is the largest over attackers and attributes. Each epsilon tried gets a part of alpha
-(`calibration/looks.py`), so all intervals hold together with probability at least 1 - alpha. The search assumes that
-the loss rises with epsilon.
+(`calibration/looks.py`), so with probability at least 1 - alpha all intervals are right. The search assumes that the
+loss rises with epsilon.
 """
 
 from __future__ import annotations

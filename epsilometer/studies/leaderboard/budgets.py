@@ -6,8 +6,9 @@ texts verbatim (the mechanism `coin`) would win at equal average loss.
 
 Both budgets come from bisection, which assumes that losses rise with budgets. If a loss falls somewhere, bisection
 returns one of several solutions. The losses of a mechanism come from one of three sources: its law; the law of its
-latents, which gives an upper bound on the loss of the text; or attacks. A search by attacks uses the same random numbers
-at every budget. It uses the loss estimated from the attacks' hits, without an interval, so the true loss may be larger.
+latents, which gives an upper bound on the loss of the text; or attacks. A search by attacks uses the same random
+numbers at every budget. It uses the loss estimated from the attacks' hits, without an interval, so the true loss may be
+larger.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Losses on a grid: both laws keep their mass, and rounding goes as far up as is said, by draws of its direction."""
+"""Losses on a grid: the masses of both laws are preserved, and rounding raises losses by at most the stated amount."""
 
 from __future__ import annotations
 

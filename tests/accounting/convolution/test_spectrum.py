@@ -1,4 +1,4 @@
-"""The transform of a sum: at few frequencies as at all, and what was left out is no more than is said."""
+"""The transform of a sum at few frequencies agrees with that at all, and the error is at most the stated bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The law of a sum of losses: against sums over all outputs, closed forms and direct convolution, from both sides."""
+"""The law of a sum of losses is compared, from both sides, with sums over all outputs, closed forms and convolution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The internal embedding attack on latents that are written down by hand."""
+"""The internal embedding attack, on latents written down by hand."""
 
 from __future__ import annotations
 

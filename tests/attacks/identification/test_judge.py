@@ -1,4 +1,4 @@
-"""The judge, through its real loading path, on small models with random weights: what is tested is not judgement."""
+"""The judge, through its real loading path, on small models with random weights. Its judgement is not tested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge by likelihood: its scores are those of one pass a pair, and easy pairs are told apart."""
+"""The judge by likelihood: its scores equal those of one pass per pair, and it distinguishes easy pairs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Attackers on rewrites of which it is known what can be inferred, and attackers that were broken on purpose.
+"""Attackers on rewrites whose possible inferences are known, and attackers that are broken on purpose.
 
-Seeds are fixed. A true claim is called violated, and a loss above epsilon found, with probability at most ALPHA each.
+Seeds are fixed. Calling a true claim violated, or finding a loss above epsilon, has probability at most ALPHA each.
 """
 
 from __future__ import annotations

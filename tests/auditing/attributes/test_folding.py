@@ -1,4 +1,4 @@
-"""What a fold undoes: of known edits each, of TextBugger's character edits in generated reviews most, of words none."""
+"""Folding undoes each of some known edits, most of TextBugger's character edits, and no exchange of words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rewrites do to a victim: the published counts, and measures that were broken on purpose."""
+"""The effects of rewrites on a victim: the published counts, and measures that are broken on purpose."""
 
 from __future__ import annotations
 

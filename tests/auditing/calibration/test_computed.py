@@ -1,4 +1,4 @@
-"""The epsilon at which an exact figure meets a target: its interval, its error, and where there is none."""
+"""The epsilon at which an exact figure meets a target: its interval, its error, and targets that no epsilon meets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search measured is kept, whatever cuts it off."""
+"""The measurements of a search are stored, and survive any interruption."""
 
 from __future__ import annotations
 

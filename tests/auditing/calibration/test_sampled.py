@@ -1,4 +1,4 @@
-"""The search for the epsilon of a target loss: its evidence, its coverage under optional stopping, its price."""
+"""The search for the epsilon of a target loss: its evidence, its coverage under optional stopping, and its cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ceilings: never below any mechanism, reached by the one that they come from, and the formula for two texts."""
+"""Ceilings are never below any mechanism, some mechanism reaches them, and for two texts they match the formula."""
 
 from __future__ import annotations
 

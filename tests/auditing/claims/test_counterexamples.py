@@ -1,6 +1,6 @@
-"""Counterexamples to published claims, each by a script that does not use this package.
+"""Counterexamples to published claims, each computed by a script that does not use this package.
 
-Those to released packages install the pinned release in a folder of its own; without a network they are skipped.
+Counterexamples to released packages install the pinned release in a separate folder, and are skipped without a network.
 """
 
 from __future__ import annotations

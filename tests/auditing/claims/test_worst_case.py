@@ -1,4 +1,4 @@
-"""The exact check: against brute force, at the claims' edges, on the published forms; and the sampled one."""
+"""The exact check, compared with brute force, at the claims' edges and on published forms; and the sampled check."""
 
 from __future__ import annotations
 

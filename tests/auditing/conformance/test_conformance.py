@@ -1,6 +1,6 @@
-"""Conformance tests: shipped components pass them, those that are broken on purpose do not.
+"""Conformance tests: shipped components pass them, and components that are broken on purpose do not.
 
-Each statistical rule fails a sound component with probability of at most 1e-6, on a fixed seed.
+Seeds are fixed. Each statistical rule fails a correct component with probability at most 1e-6.
 """
 
 from __future__ import annotations

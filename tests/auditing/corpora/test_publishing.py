@@ -1,4 +1,4 @@
-"""Published files hold nothing of private texts but the noisy table; refusals; figures for the curator."""
+"""Published files contain nothing of private texts except the noisy table. Also refusals, and the curator's figures."""
 
 from __future__ import annotations
 

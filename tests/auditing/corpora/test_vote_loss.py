@@ -1,4 +1,4 @@
-"""The exact loss of noisy votes: golden values, a naive twin, the claim, and the doors."""
+"""The exact loss of noisy votes: golden values, a naive implementation, the claim, and the ways to ask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which mechanism may be used at which budget: each word, what it rests on, and how often `within` is wrong."""
+"""Decisions on mechanisms at a budget: each status, its reason, and how often `within` is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What confident guesses prove: all of a pure epsilon where the success rate shows half, and never more than it."""
+"""Confident guesses prove nearly all of a pure epsilon where the success rate proves half, and never more than it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals by betting: their coverage, at one look and at many, and how wide they are."""
+"""Intervals by betting: their coverage after one look and after many, and their width."""
 
 from __future__ import annotations
 

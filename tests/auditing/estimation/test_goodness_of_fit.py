@@ -1,4 +1,4 @@
-"""Outputs against the law that is stated for them: the test's level, and what departs in rare outputs alone."""
+"""The test of outputs against their stated law: its level, and its power for departures in rare outputs only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Averaged posteriors: their intervals, the test of the law they rest on, and who is given them."""
+"""Averaged posteriors: their intervals, the test of their law, and the attacks that get them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loss of guessing among more than two texts: against enumeration, and how often the interval misses."""
+"""The loss of guessing among more than two texts agrees with enumeration, and its interval has the stated coverage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses of draws about directions: closed forms, draws, quadrature by another library, and products of units."""
+"""Losses of directional draws: closed forms, draws, quadrature by another library, and products of units."""
 
 from __future__ import annotations
 

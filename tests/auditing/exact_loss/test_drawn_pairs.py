@@ -1,4 +1,4 @@
-"""Where pairs are drawn, the interval over all of them covers the average over all of them, and the row says so."""
+"""If pairs are sampled, the interval covers the average over all pairs, and the row says that pairs were sampled."""
 
 from __future__ import annotations
 

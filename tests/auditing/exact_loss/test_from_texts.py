@@ -1,4 +1,4 @@
-"""Exact losses of texts: against enumeration, against claims, against a sampled audit."""
+"""Exact losses of texts agree with enumeration, with claims, and with a sampled audit."""
 
 from __future__ import annotations
 

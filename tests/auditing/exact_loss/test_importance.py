@@ -1,4 +1,4 @@
-"""Losses by importance sampling: against enumeration, and how often their intervals miss."""
+"""Losses by importance sampling agree with enumeration, and their intervals have the stated coverage."""
 
 from __future__ import annotations
 

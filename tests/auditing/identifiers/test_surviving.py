@@ -1,4 +1,4 @@
-"""What survives of identifiers at identified places, and how precisely a mechanism masks."""
+"""Survival of identifiers at marked places, and the precision of a mechanism's masking."""
 
 from __future__ import annotations
 

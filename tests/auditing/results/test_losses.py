@@ -1,4 +1,4 @@
-"""An audit's table shows what a reader starts with, and holds everything."""
+"""The table of an audit prints the columns that a reader needs first, and contains all columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mechanism does not take in of a text is counted and said."""
+"""The parts of a text that a mechanism does not read are counted and reported."""
 
 from __future__ import annotations
 

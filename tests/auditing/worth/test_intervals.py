@@ -1,4 +1,4 @@
-"""Intervals over texts: coverage by simulation, clusters, and what resampling cannot show."""
+"""Intervals over texts: coverage by simulation, clusters, and the limits of resampling."""
 
 from __future__ import annotations
 

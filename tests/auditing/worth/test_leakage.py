@@ -1,4 +1,4 @@
-"""Verbatim leakage: what counts as an identifier, and as survived."""
+"""Verbatim leakage: which strings count as identifiers, and which of them survived."""
 
 from __future__ import annotations
 

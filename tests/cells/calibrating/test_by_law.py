@@ -1,4 +1,4 @@
-"""The epsilon at which a loss that a law proves meets a target: on texts, in cells, from the command line."""
+"""The epsilon at which a loss proved by a law meets a target: on texts, in cells, and from the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which epsilon and which mechanism: rows that cannot be searched, ranges, views, texts of one's own."""
+"""The search for an epsilon of each mechanism: rows that cannot be searched, ranges, views, and your own texts."""
 
 from __future__ import annotations
 

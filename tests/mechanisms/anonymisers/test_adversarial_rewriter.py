@@ -1,4 +1,4 @@
-"""The adversarial rewriter: what each phase moves, gradient reversal, collapse, and the same bytes after a stop."""
+"""The adversarial rewriter: what each phase trains, gradient reversal, collapse, and equal bytes after a stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attribution: exact where the exact answer is known, complete on networks, and of one text alone."""
+"""Attribution: correct where the exact answer is known, complete on networks, and independent of other texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of auxiliaries: what is made is what is read, and what cannot be learnt is refused before work."""
+"""The folder of auxiliaries: reading gives what was saved, and unusable training texts are refused before any work."""
 
 from __future__ import annotations
 

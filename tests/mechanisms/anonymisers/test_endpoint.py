@@ -1,4 +1,4 @@
-"""A deployed service as a mechanism, against a local one."""
+"""A deployed service as a mechanism, tested with a local service."""
 
 from __future__ import annotations
 

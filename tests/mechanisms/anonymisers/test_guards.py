@@ -1,4 +1,4 @@
-"""Guards: which words are names, which replacements opposites, and where meaning or fluency falls."""
+"""Guards: words that are names, replacements of opposite meaning, and losses of meaning or fluency."""
 
 from __future__ import annotations
 

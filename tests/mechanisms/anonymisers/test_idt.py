@@ -1,4 +1,4 @@
-"""IDT on the generated reviews: what is released keeps what it must, says what happened, and depends on no batch."""
+"""IDT on generated reviews: releases satisfy its rules, outcomes are reported, and batches do not matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rewrites by a language model on request: what is asked, what becomes of each answer, what reaches the endpoint."""
+"""Rewrites by a language model on request: the requests, the use of each answer, and what reaches the endpoint."""
 
 from __future__ import annotations
 

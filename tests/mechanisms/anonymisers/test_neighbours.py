@@ -1,4 +1,4 @@
-"""What may stand in a word's place: nearest neighbours, and vectors in which antonyms are none."""
+"""Replacements of a word: nearest neighbours, and vectors in which antonyms are not neighbours."""
 
 from __future__ import annotations
 

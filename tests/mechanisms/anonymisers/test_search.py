@@ -1,4 +1,4 @@
-"""Searches against brute force, on classifiers small enough to go through every text."""
+"""Searches, compared with brute force on classifiers so small that every text can be tried."""
 
 from __future__ import annotations
 

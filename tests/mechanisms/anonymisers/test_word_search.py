@@ -1,4 +1,4 @@
-"""The greedy search by words, against its plain loop and on cases made by hand."""
+"""The greedy search by words, compared with its plain loop and with cases worked out by hand."""
 
 from __future__ import annotations
 

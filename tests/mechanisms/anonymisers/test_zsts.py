@@ -1,4 +1,4 @@
-"""ZSTS: which words are unsafe, what becomes of them, and what its published form depends on."""
+"""ZSTS: which words are unsafe, how they are replaced, and what its published form depends on."""
 
 from __future__ import annotations
 

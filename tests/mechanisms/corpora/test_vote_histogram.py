@@ -1,4 +1,4 @@
-"""Noisy votes: the law of the noise, the sensitivity of the table, and ways to get them wrong that a test catches."""
+"""Noisy votes: the law of the noise, the sensitivity of the table, and mistakes that the tests detect."""
 
 from __future__ import annotations
 

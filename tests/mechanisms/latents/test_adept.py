@@ -1,4 +1,4 @@
-"""ADePT: its sensitivity and its densities against its claim, exactly; its audit against what Gaussians must give."""
+"""ADePT: its sensitivity and densities satisfy its claim exactly, and its audit agrees with the losses of Gaussians."""
 
 from __future__ import annotations
 

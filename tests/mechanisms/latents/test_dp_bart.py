@@ -1,4 +1,4 @@
-"""DP-BART on small random models of real architectures: claims exactly, decoding and training against slow twins."""
+"""DP-BART on small random models: exact claims, and decoding and training compared with slow implementations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noise on vectors: its calibration against exact and published numbers, its draws against its law."""
+"""Noise on vectors: its calibration agrees with exact and published numbers, and its draws with its law."""
 
 from __future__ import annotations
 

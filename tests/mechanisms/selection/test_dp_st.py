@@ -1,4 +1,4 @@
-"""DP-ST: the claim against the exact law, also at adversarial vectors; the law against a slow twin; what is refused."""
+"""DP-ST: its claim against the exact law, also at adversarial vectors; its law against a slow one; and refusals."""
 
 from __future__ import annotations
 

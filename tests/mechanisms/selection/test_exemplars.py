@@ -1,4 +1,4 @@
-"""Public exemplars: laws against the naive twin, claims against all pairs, and what may not be public."""
+"""Public exemplars: laws compared with a naive implementation, claims checked on all pairs, and refusals."""
 
 from __future__ import annotations
 

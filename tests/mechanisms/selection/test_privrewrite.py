@@ -1,4 +1,4 @@
-"""PrivRewrite: the lemma by search, the whole claim by enumeration, the provider's view over HTTP, what is refused."""
+"""PrivRewrite: the lemma by search, the claim by enumeration, the provider's view over HTTP, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DP-Fusion: its mixture by mpmath, its bound against the redaction, and two secrets, between which nothing holds."""
+"""DP-Fusion: its mixture by mpmath, its bound against the redaction, and two secrets, for which no bound holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A budget shared out over a text: shares by the equations, the law, and a claim for each form."""
+"""A budget distributed over a text's words: shares by the equations, the law, and a claim for each form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Word mechanisms: their laws against their claims, exactly; their draws against their laws."""
+"""Word mechanisms: their laws satisfy their claims exactly, and their draws follow their laws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dossier says what the tables say, in two pages and five minutes, and shows no text."""
+"""The dossier agrees with the tables, fits on two pages, can be read in five minutes, and shows no text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exact losses, what they change, and the risk in words."""
+"""The exact losses, their effects on the page, and the risk in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page says first: every sentence and cell agrees with the table of decisions, whatever that says."""
+"""The first screen of the page: every sentence and cell agrees with the table of decisions, whatever it contains."""
 
 from __future__ import annotations
 

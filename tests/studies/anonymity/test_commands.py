@@ -1,4 +1,4 @@
-"""The command `anonymize`: auxiliaries trained or read, each text with its rewrite, and why."""
+"""The command `anonymize`: auxiliaries trained or read, and for each text its rewrite and the reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs of texts and labels that are numbers, from the file to what is learnt of them."""
+"""Pairs of texts and labels that are numbers, from the file to the trained classifiers and regressions."""
 
 from __future__ import annotations
 

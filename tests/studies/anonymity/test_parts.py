@@ -1,4 +1,4 @@
-"""The four parts of a data set as params.yaml asks for them."""
+"""The four parts of a data set, as params.yaml requests them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classifiers on rewritten texts: that they learn what is there and nothing else, and what is refused before work."""
+"""Classifiers on rewritten texts learn the signal and nothing else; bad input is refused before any work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How victims and attackers are trained: which examples they hold out to choose the best of several epochs."""
+"""The training of victims and attackers: which examples they hold out to choose the best of several epochs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bench: what estimators say beside the truth, and how often they are above it."""
+"""The bench: estimators' bounds compared with the truth, and how often they are above it."""
 
 from __future__ import annotations
 

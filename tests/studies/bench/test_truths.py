@@ -1,4 +1,4 @@
-"""The truths of the bench, by other means than those that computed them: published figures, closed forms, draws."""
+"""The truths of the bench, checked by other methods: published figures, closed forms and draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service lets through when something fails, against a local one that fails as it is told."""
+"""Leaks of a service when something fails, measured on a local service that fails on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learning that knows the law: counts behind the releases, and which mechanisms have such a channel."""
+"""Learning with a known law: estimated counts behind the releases, and which mechanisms have a channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An order is stated where it can be told, and hardly ever where there is none."""
+"""Mechanisms are ordered if the data show an order, and hardly ever if they are equally good."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sigma and kappa at which gradients give away so much: against closed forms, on a toy whose law is known."""
+"""The sigma and kappa at which gradients have a target loss: closed forms, and a toy with a known law."""
 
 from __future__ import annotations
 

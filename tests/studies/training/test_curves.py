@@ -1,4 +1,4 @@
-"""Curves of attacks against noise, of tables as the stages write them."""
+"""Curves of attacks against noise, from tables in the form that the stages write."""
 
 from __future__ import annotations
 

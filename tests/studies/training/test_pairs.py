@@ -1,4 +1,4 @@
-"""Which trainings are compared: those that differ in their noise alone, at equally loud noise, seed by seed."""
+"""Trainings are compared, seed by seed, if they differ only in their noise and have the same amount of it."""
 
 from __future__ import annotations
 

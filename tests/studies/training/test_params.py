@@ -1,4 +1,4 @@
-"""What params.yaml may say of training, and what is refused before any work."""
+"""Settings of training in params.yaml, and those that are refused before any work."""
 
 from __future__ import annotations
 

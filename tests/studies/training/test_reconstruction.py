@@ -1,4 +1,4 @@
-"""How much of a text was found: the paper's scores, matching within a batch, averages, the blind baseline."""
+"""Measures of reconstruction: the paper's scores, matching within a batch, averages, and the blind baseline."""
 
 from __future__ import annotations
 

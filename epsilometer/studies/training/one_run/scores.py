@@ -6,8 +6,8 @@ The adversary guesses "in" for the r / 2 canaries with the highest scores and "o
 abstains on the others.
 
 r may be fixed beforehand. Otherwise several values of r are tried: the number of all canaries, half of it, a quarter,
-and so on. Each is tested at an equal share of alpha (Bonferroni), and the best result counts. Ties are broken by a separate
-random stream, independent of the coins. Each of these bounds is proved at confidence 1 - alpha / 2:
+and so on. Each is tested at an equal share of alpha (Bonferroni), and the best result counts. Ties are broken by a
+separate random stream, independent of the coins. Each of these bounds is proved at confidence 1 - alpha / 2:
 
 - `steinke`: the epsilon at delta by Steinke, Nasr and Jagielski 2023 (`coins`), valid for any mechanism;
 - `f-dp`: the epsilon at delta by Mahloujifar, Melis and Chaudhuri 2024 (`fdp`), valid for any mechanism. This bound is

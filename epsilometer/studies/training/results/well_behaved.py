@@ -6,7 +6,7 @@ The test is on a curve over levels, from the least noise to the most. It asks tw
 - Does the curve **rise** between any two levels? If so, it is not monotone.
 
 If the same texts were attacked at every level, each text has a difference between two levels. The mean difference is
-tested by flipping the signs of the texts' differences. All 2^b sign patterns are used for up to b = 14 texts, and random
+tested by flipping the signs of the texts' differences. All 2^b sign patterns are used for up to b = 14 texts, random
 ones for more. The test is exact if differences are symmetric about 0 under the hypothesis, and nearly exact for means
 over a few dozen texts. If only estimates with intervals are known, a difference is tested by the normal distribution,
 with deviations derived from the intervals. Rises are tested for every pair of levels (Bonferroni).

@@ -1,8 +1,8 @@
 """The model that a server and its clients share, and the gradients of texts with respect to its parameters.
 
-The model is a BERT or a GPT-2, given by folder, pin or id. Torch runs it in float32 and in evaluation mode. Attention is
-not fused (`eager`), because attacks differentiate gradients, and fused kernels have no second derivative. Each text is
-processed alone, without padding; a batch's gradient is the mean over its texts.
+The model is a BERT or a GPT-2, given by folder, pin or id. Torch runs it in float32 and in evaluation mode. Attention
+is not fused (`eager`), because attacks differentiate gradients, and fused kernels have no second derivative. Each text
+is processed alone, without padding; a batch's gradient is the mean over its texts.
 
 **Objectives.** `classification`: the cross-entropy of a label (BERT: pooler and classifier; GPT-2: scorer of the last
 token, with the end token as padding). `masked`: the cross-entropy at masked positions, whose original tokens are the

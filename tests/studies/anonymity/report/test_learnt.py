@@ -1,4 +1,4 @@
-"""What is shown of classifiers and regressions that learn from rewrites."""
+"""The report on classifiers and regressions that learn from rewrites."""
 
 from __future__ import annotations
 

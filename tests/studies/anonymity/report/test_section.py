@@ -1,4 +1,4 @@
-"""What the page says of anonymisers: facts, by tables made for the purpose."""
+"""The report on anonymisers, from tables made for these tests."""
 
 from __future__ import annotations
 

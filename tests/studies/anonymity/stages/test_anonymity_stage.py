@@ -1,4 +1,4 @@
-"""Stages classifiers, anonymize and anonymity, from prepared texts to what attackers infer."""
+"""The stages classifiers, anonymize and anonymity: from prepared texts to the results of attackers."""
 
 from __future__ import annotations
 

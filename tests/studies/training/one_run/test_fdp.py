@@ -1,4 +1,4 @@
-"""The bound for a whole curve: above every mechanism's law, equal to known cases, and never violated too often."""
+"""The bound for a whole curve: above every mechanism's law, equal to known cases, and rarely violated."""
 
 from __future__ import annotations
 

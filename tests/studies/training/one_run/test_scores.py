@@ -1,4 +1,4 @@
-"""What scores of canaries prove: known ceilings, ties, and claims that stand or fall."""
+"""Bounds from scores of canaries: known ceilings, ties, and true and false claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What guesses among candidates prove of a noisy gradient: rows as of other mechanisms, and what they should be."""
+"""Losses proved by guesses among candidates for a noisy gradient: rows as for other mechanisms, and known values."""
 
 from __future__ import annotations
 

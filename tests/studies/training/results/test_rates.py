@@ -1,7 +1,7 @@
 """Rates of membership attacks, against scores of known law.
 
-Members score N(mu, 1) and others N(0, 1), unless said otherwise: the area is Phi(mu / sqrt 2), TPR(t) = 1 - Phi(t -
-mu).
+Unless stated otherwise, members score N(mu, 1) and others N(0, 1). So the area is Phi(mu / sqrt 2), and TPR(t) = 1 -
+Phi(t - mu).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Low-rank adapters: the network that peft makes of the same numbers, and what is refused."""
+"""Low-rank adapters: the same network as peft's with the same numbers, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each random test has a fixed seed; its threshold is what chance exceeds with the stated probability."""
+"""Directional draws. Each random test has a fixed seed and a threshold with a stated probability of a false alarm."""
 
 from __future__ import annotations
 

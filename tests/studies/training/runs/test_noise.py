@@ -1,4 +1,4 @@
-"""Statistical tests have fixed seeds; where chance could fail them, its probability is stated."""
+"""Training noise. Statistical tests have fixed seeds; those that chance could fail state its probability."""
 
 from __future__ import annotations
 

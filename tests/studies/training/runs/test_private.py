@@ -1,4 +1,4 @@
-"""The training loop: what it computes, what it refuses, and that a kill changes no byte."""
+"""The training loop: its computation, its refusals, and that a kill changes no byte."""
 
 from __future__ import annotations
 

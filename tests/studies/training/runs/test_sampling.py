@@ -1,4 +1,4 @@
-"""Batches are those that the accountant counts: the schedule that it takes is the one that they are drawn from."""
+"""The sampled batches are those that the accountant assumes, because both use the same schedule."""
 
 from __future__ import annotations
 

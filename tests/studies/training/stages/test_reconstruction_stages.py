@@ -1,4 +1,4 @@
-"""The stages sent and reconstruction: what they write, what they leave alone, and what they refuse."""
+"""The stages sent and reconstruction: their outputs, what they do not rerun, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stages features and private_training, and what trainings claim: from prepared texts to trained heads."""
+"""The stages features and private_training, and the claims of trainings: from prepared texts to trained heads."""
 
 from __future__ import annotations
 

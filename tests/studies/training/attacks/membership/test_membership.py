@@ -1,4 +1,4 @@
-"""Membership attacks, on models of known law and against slow loops."""
+"""Membership attacks, on models of known law and compared with slow loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of k texts was it: the optimal adversary's success against its known law, and against noise in all numbers."""
+"""Identification among k texts: the optimal adversary's success agrees with its law, and with noise on all numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decepticons: what holds by construction of its malicious models, in both variants."""
+"""Decepticons: properties that its malicious models have by construction, in both variants."""
 
 from __future__ import annotations
 

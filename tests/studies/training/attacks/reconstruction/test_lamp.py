@@ -1,4 +1,4 @@
-"""LAMP: its losses against gradients written out, what it must not move, and that the truth is where it ends."""
+"""LAMP: its losses agree with gradients computed in full, special tokens stay in place, and the truth is a minimum."""
 
 from __future__ import annotations
 
