@@ -155,7 +155,7 @@ def pinned(text: str) -> dict[str, str]:
 
 def test_all_that_is_installed_has_hashes_but_torch() -> None:
     versions = pinned((ROOT / "constraints.txt").read_text())
-    del versions["torch"]  # its local builds have hashes of their own
+    del versions["torch"]  # its local builds have different hashes
     locks = [(ROOT / f"requirements/{name}.lock").read_text() for name in ("audit", "test", "uv")]
     assert pinned(locks[0]) | pinned(locks[1]) == versions
     entries = [

@@ -119,7 +119,7 @@ def test_a_function_is_sampled_with_reproducible_draws() -> None:
     assert not first.equals(deniability(mechanism, ["3", "other"], [1.0], draws=200, seed=6))
     row = first.row(0, named=True)
     assert row["method"] == "sampled"
-    # All ten come in 200 draws but with probability 10 * 0.9^200 < 1e-8; "other" is never written.
+    # 200 draws miss one of the ten with probability at most 10 * 0.9^200 < 1e-8. "other" is never written.
     assert row["support"] == row["support_low"] == 10
     assert 0 < row["stays"] < 0.25
 

@@ -38,8 +38,8 @@ SETTINGS = {
     "authorship": {"author": "gender", "authors": 2, "together": (1, 3)},
     "linking": {"author": "author", "among": 4, "attacks": ["bm25"]},
 }
-LIMITS = {"attribute": 0.8, "claim": 0.0, "identifiers": 0.2, "linking": 0.8, "tail": 0.05}  # of the others 0.5
-TRIALS = {"attribute": 400, "linking": 40, "identifiers": 120, "similarity": 120, "tail": 3000}  # of the others 600
+LIMITS = {"attribute": 0.8, "claim": 0.0, "identifiers": 0.2, "linking": 0.8, "tail": 0.05}  # 0.5 for all others
+TRIALS = {"attribute": 400, "linking": 40, "identifiers": 120, "similarity": 120, "tail": 3000}  # 600 for all others
 WORDS = {"f": ("gown", "purse", "scarf"), "m": ("beard", "razor", "tie")}
 KNOWN = 6.0  # the epsilon of randomised response, among 120 texts
 
@@ -120,11 +120,11 @@ def test_who_tells_everything_is_beyond_and_who_tells_nothing_never_is(name: str
                 answer(name, door, shipped(name, leaks))
             continue
         status = answer(name, door, shipped(name, leaks))
-        if name == "similarity":  # whose limit is the smallest value
+        if name == "similarity":  # its limit is the smallest value allowed
             assert (status is Status.BEYOND) == (leaks == "constant")
         elif leaks == "identity":
             assert status is Status.BEYOND
-        elif name == "worst_pair":  # attacks bound no pair that they did not try
+        elif name == "worst_pair":  # attacks give no bound for pairs that they did not try
             assert status in (Status.OPEN, Status.NOT_TESTABLE, Status.WITHIN)
         elif name == "identifiers":
             assert status is Status.WITHIN, "a count covers every reader"

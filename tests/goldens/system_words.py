@@ -21,4 +21,4 @@ def _seeded(size: int) -> bytes:
     return hashlib.shake_128(str(next(_calls)).encode()).digest(size)
 
 
-vars(exact_samplers)["os"] = SimpleNamespace(urandom=_seeded)  # every draw from the system comes by this name
+vars(exact_samplers)["os"] = SimpleNamespace(urandom=_seeded)  # every draw from the system uses this name

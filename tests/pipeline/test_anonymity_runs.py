@@ -11,7 +11,7 @@ from tests.support.toy import Toy
 
 WORDS = ("film", "song", "plot", "scene", "voice", "role", "story", "end")
 
-# Writes `they` for every word that the auxiliaries know a relation of.
+# Replaces every word that has a relation in the auxiliaries by `they`.
 SWAPS = """from pathlib import Path
 
 from epsilometer.core.component import component

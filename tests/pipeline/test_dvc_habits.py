@@ -28,7 +28,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Toy:
     (toy.folder / "mine.py").write_text(leaks)
     toy.params["attacks"] = {"lexical": {}}
     toy.write_params()
-    embed = toy.folder / "embed.py"  # what the report reads of it
+    embed = toy.folder / "embed.py"  # the file that the report reads
     embed.write_text(embed.read_text().replace("write_json({},", "write_json({'cut': 0},"))
     toy.run(*REPRO)
     commit(toy)

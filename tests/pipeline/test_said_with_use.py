@@ -41,7 +41,7 @@ class Blocks(HTMLParser):
         if tag in BLOCKS and self.open:
             self.texts.append(" ".join("".join(self.open.pop()).split()))
         elif self.open:
-            self.open[-1].append(" ")  # cells of a row are words of their own
+            self.open[-1].append(" ")  # separates the words of neighbouring cells
 
     def handle_data(self, data: str) -> None:
         if self.open and not self.cdata_elem:

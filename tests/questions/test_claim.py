@@ -29,7 +29,7 @@ from tests.support.broken.rare_words_pass import RareWordsPass
 from tests.support.refusals import refused
 
 TEXTS = [f"{who} wants {what} today" for who in ("anna", "boris", "clara") for what in ("tea", "milk", "rum")]
-YES_NO = ["yes yes yes", "now now now"]  # of one length
+YES_NO = ["yes yes yes", "now now now"]  # texts of equal length
 LAW = "claim: by its stated law"
 
 

@@ -31,7 +31,7 @@ def test_an_output_goes_up_as_often_as_its_moments_say() -> None:
         by = places * step - loss
         mean, square = raise_moments(np.full(1, loss), step)
         assert masses.sum() == pytest.approx(1, rel=1e-13)
-        assert masses @ np.exp(-by) == pytest.approx(1, rel=1e-13)  # the mean of e^-loss is kept
+        assert masses @ np.exp(-by) == pytest.approx(1, rel=1e-13)  # the mean of e^-loss does not change
         assert masses @ by == pytest.approx(float(mean[0]), abs=1e-14)
         assert masses @ by**2 == pytest.approx(float(square[0]), abs=1e-14)
 

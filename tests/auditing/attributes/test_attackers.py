@@ -74,7 +74,7 @@ def test_nobody_learns_anything_from_a_constant_text() -> None:
     by_attacker = measured(constant)
     assert {by_attacker[name]["loss"] for name in (*OF_ONE_TEXT, AUTHOR, "strongest")} == {0.0}
     assert {by_attacker[name]["balanced_accuracy"] for name in OF_ONE_TEXT} == {0.5}
-    assert by_attacker[DETECTOR]["loss"] > 4  # that it is no text as people write them is plain to see
+    assert by_attacker[DETECTOR]["loss"] > 4  # a detector easily sees that people do not write such texts
 
 
 def test_a_swapped_marker_word_hides_from_the_static_attacker_alone() -> None:
@@ -83,7 +83,7 @@ def test_a_swapped_marker_word_hides_from_the_static_attacker_alone() -> None:
     assert by_attacker[ADAPTIVE]["loss"] == by_attacker[RELABELLED]["loss"] == CEILING
     assert by_attacker["strongest"]["best_attacker"] in (ADAPTIVE, RELABELLED)
     assert by_attacker["strongest"]["loss"] == estimate(400, 400, 2, ALPHA / len(OF_ONE_TEXT)).loss
-    assert by_attacker[DETECTOR]["loss"] == 0  # swapped texts are such as others write
+    assert by_attacker[DETECTOR]["loss"] == 0  # swapped texts look like texts of other authors
     assert {row["verdict"] for row in by_attacker.values()} == {NO_CLAIM}
 
 
@@ -134,11 +134,11 @@ def test_balanced_accuracy_is_of_guesses_where_classes_are_as_common() -> None:
     for row in rows(inferred, None, NOTHING_CLAIMED, alpha=ALPHA, noise=Noise.named(1, "trials")):
         assert row["balanced_accuracy"] == 1
         if row["attacker"] in (CLEAN, STATIC):
-            assert row["accuracy"] == row["majority"] == 0.9  # it names the commoner class of every text
+            assert row["accuracy"] == row["majority"] == 0.9  # it guesses the more frequent class for every text
 
 
 def test_bugs_that_training_rewrites_lack_hide_from_all_but_who_folds_them_back() -> None:
-    def bugged(text: str) -> str:  # numbers give genders away too
+    def bugged(text: str) -> str:  # numbers reveal genders, too
         without_numbers = "".join(letter for letter in text if not letter.isdigit())
         return without_numbers.replace("madam", "mad am").replace("sir", "s\u0456r")
 

@@ -28,7 +28,7 @@ KNOWN = Folding(
         ("ROME, a room", "ROME, a room"),
         ("Yo u\u2019re away, isn\u2019t it", "You\u2019re away, isn\u2019t it"),
         ("It was a way to sleep", "It was away to sleep"),  # the price: a commoner word is taken for it
-        ("went  aw  ay", "went  aw  ay"),  # two spaces are none that TextBugger puts in
+        ("went  aw  ay", "went  aw  ay"),  # TextBugger never inserts two spaces
         ("The cat sat.", "The cat sat."),
         ("", ""),
         (" \u00e9t\u00e9 ?", " \u00e9t\u00e9 ?"),

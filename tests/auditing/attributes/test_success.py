@@ -68,7 +68,7 @@ def test_several_attributes_at_once_succeed_where_all_are_wrong() -> None:
 def test_without_a_task_to_keep_success_is_that_of_the_attribute() -> None:
     counted = published()
     row = shares(Read(counted.attributes, None, counted.rewritten, counted.groups), ALPHA)
-    with_task = shares(counted, ALPHA)  # which is always read right
+    with_task = shares(counted, ALPHA)  # the task is always classified right
     assert row["rs_all"] == with_task["rs_all"]
     assert not {"ur", "task_f1", "same_task", "ur_released"} & {*row}
     seen = read(marked.rewritten(texts(100, 0), swapped), ["gender"], None, VICTIMS)

@@ -238,7 +238,7 @@ def test_the_posterior_is_of_all_that_an_attack_sees() -> None:
     assert ((hidden > 0) & (hidden < 1)).all()
     assert guessed(Shows(), First(TEXT)).tolist() == [1.0] * 40  # type: ignore[union-attr]
     assert guessed(Shows(), First(UNITS)).tolist() == [1.0] * 40  # type: ignore[union-attr]
-    assert guessed(Coins(), First(LATENTS)) is None  # the law says nothing of what it sees
+    assert guessed(Coins(), First(LATENTS)) is None  # the law does not cover the view of this attack
     without = NoiseReused()
     assert guessed(without, First(TEXT)) is None
 

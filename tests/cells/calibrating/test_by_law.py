@@ -29,7 +29,7 @@ from epsilometer.text.vectors import WordVectors
 from tests.support.commands import call
 
 TEXTS = ["play a song", "book a flight", "show me trains", "sing"]
-UNIFORM = Design(temperature=0)  # which needs no embeddings
+UNIFORM = Design(temperature=0)  # needs no embeddings
 
 
 def stays(epsilon: float) -> float:

@@ -167,7 +167,7 @@ def test_a_search_says_how_long_it_takes_at_most(
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)
     watch = progress("stay on songs", Search(budget=3_000))
-    watch(1_000, 0.1, 4.0)  # from the journal
+    watch(1_000, 0.1, 4.0)  # these measurements come from the journal
     now = 20.0
     watch(1_200, 0.5, 4.0)
     said = capsys.readouterr().err

@@ -117,7 +117,7 @@ def test_another_hash_and_no_network_are_named(resource: Path, tmp_path: Path, m
         written(Rampart(resource=other), "Ann")
     for name in ("PIP_NO_INDEX", "PIP_FIND_LINKS"):
         monkeypatch.delenv(name)
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # where nothing listens
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # nothing listens at this port
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with refused("EPS-C094", "small-talk"):
         written(Rampart(resource=resource), "Ann")

@@ -152,7 +152,7 @@ def test_nothing_of_a_search_is_held_once_it_is_over(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(word_search, "in_step", lambda searches: in_step(searches, side_by_side=2))
     texts = [" ".join(WORDS[i:] + WORDS[:i]) for i in range(len(WORDS))]
     rewrites(toy(Weighted("pq", {"aa": [1.0, 0.0], "bbw": [0.0, 2.0]})), texts)
-    assert 1 < most <= 3  # one search may have ended when the next begins
+    assert 1 < most <= 3  # a search may end before the next begins
 
 
 def test_what_the_outcomes_say() -> None:

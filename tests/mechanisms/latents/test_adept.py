@@ -151,7 +151,7 @@ def test_the_audit_finds_what_gaussian_noise_must_give(folder: Path) -> None:
         right = norm.cdf(distance / (2 * mechanism.law(epsilon).scale))
         spread = math.sqrt((right * (1 - right)).sum())
         assert abs(successes[epsilon, "likelihood"] - right.sum()) < 5 * spread
-        # and so the loss stays below the claim, which the same adversary could at most reach on the farthest pair
+        # So the loss stays below the claim, which this adversary could reach only on the farthest pair.
         assert estimate(successes[epsilon, "likelihood"], count, delta=mechanism.delta).loss <= epsilon
         assert successes[epsilon, "internal"] <= successes[epsilon, "likelihood"] + 5 * math.sqrt(count) / 2
 
@@ -184,7 +184,7 @@ def test_a_rewrite_does_not_depend_on_its_batch_or_grid(folder: Path) -> None:
             assert alone.latents is not None
             assert rewrites.latents is not None
             np.testing.assert_array_equal(alone.latents.after[0], rewrites.latents.after[i])
-    assert grid[0].texts[0] != grid[0].texts[72]  # equal texts, noise of their own
+    assert grid[0].texts[0] != grid[0].texts[72]  # equal texts have different noise
 
 
 def test_without_noise_to_speak_of_texts_come_back(folder: Path) -> None:

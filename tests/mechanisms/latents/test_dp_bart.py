@@ -130,7 +130,7 @@ def test_the_published_calibration_delivers_far_more_than_it_claims(
     claim = mechanism.guarantee(nominal)
     assert claim is not None
     ratio = mechanism.law(nominal).scale / mechanism.sensitivity
-    assert math.exp(gaussian_log_delta(claim.epsilon, ratio)) > 0.99  # in place of 1e-5
+    assert math.exp(gaussian_log_delta(claim.epsilon, ratio)) > 0.99  # the claim is 1e-5
     assert gaussian_epsilon(ratio, claim.delta) == pytest.approx(delivered, rel=5e-3)
 
 
@@ -325,7 +325,7 @@ def test_training_prunes_records_and_leaves_the_encoder_alone(
     assert moved
     assert all("decoder.layers" in name or "decoder.layer" in name or "embed_positions" in name for name in moved)
     assert not any("encoder.layers" in name for name in moved)
-    # pruned dimensions do not reach the decoder, and take no part in the latents
+    # Pruned dimensions do not reach the decoder, and latents do not contain them.
     mechanism = make(pruned["pr"], variant="pr")
     assert mechanism.latents(["a b"]).shape == (1, 6 * 18)
     assert mechanism.sensitivity == pytest.approx(2 * 0.5 * math.sqrt(6 * 18))

@@ -156,7 +156,7 @@ def test_secrets_that_are_not_marked_are_public(folder: Path, tmp_path: Path) ->
     (table,) = make(folder).log_likelihoods(
         ["a b", "a c"], np.array([[0, 1]]), [Rewrites([""], Ragged.of([[5, 6]]))], [1e-9]
     )
-    assert abs(table[0, 0] - table[0, 1]) > 1e-3  # however small the budget
+    assert abs(table[0, 0] - table[0, 1]) > 1e-3  # for every budget, however small
 
 
 def test_clamped_divergences_exceed_their_bound() -> None:

@@ -47,10 +47,10 @@ def test_both_groups_of_pairs_stand_beside_what_trials_of_each_prove() -> None:
     section = exact_loss.section(audit())
     assert section is not None
     text = "".join(str(table.grid()) for table in section.tables if table.off_page)
-    assert text.count("latents") == 3 + 1  # of each budget of one mechanism, and the caption
+    assert text.count("latents") == 3 + 1  # once per budget of one mechanism, and in the caption
     assert "4.00 ± 0.01" in text
     assert "8.00 ± 0.01" in text
-    assert text.count("∞") >= 3  # different lengths, and a law that is infinite
+    assert text.count("∞") >= 3  # for different lengths, and for a law with an infinite loss
     assert "nan" not in text
     assert "None" not in text
 

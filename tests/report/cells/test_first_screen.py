@@ -85,7 +85,7 @@ def table(seed: int) -> pl.DataFrame:
     return shown.sort("dataset", "control", "mechanism", "epsilon", maintain_order=True)
 
 
-MORE, NO_MORE = Kept(0.42, 0.4, 0.3), Kept(0.28, 0.2, 0.3)  # than one fixed sentence
+MORE, NO_MORE = Kept(0.42, 0.4, 0.3), Kept(0.28, 0.2, 0.3)  # more, and not more, than one fixed sentence
 
 
 def measured(keeps: dict[tuple[str, str, float], bool]) -> Uses:

@@ -52,7 +52,7 @@ def by_torch(folder: Path, head: Head, ids: list[list[int]]) -> NDArray[np.float
     model: Any = AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float64).eval()
     every = dict(model.named_parameters())
     trained = {name: torch.from_numpy(tensor).double() for name, tensor in head.parameters.items()}
-    assert [*trained] == [name for name in every if name in trained]  # the model has these, in this order
+    assert [*trained] == [name for name in every if name in trained]  # these names exist in the model, in this order
 
     def loss(tensors: dict[str, torch.Tensor], tokens: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
         output = torch.func.functional_call(model, {**every, **tensors}, (), {"input_ids": tokens[None]})

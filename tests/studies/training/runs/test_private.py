@@ -144,7 +144,7 @@ def test_killed_at_several_points_it_ends_in_the_same_bytes(tmp_path: Path) -> N
         process.send_signal(signal.SIGKILL)
         finished(process)
         written.append(checkpoint.read_bytes())
-    assert [*map(steps, written)] == [3, 5]  # the second went on from where the first was
+    assert [*map(steps, written)] == [3, 5]  # the second run resumed where the first stopped
     subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
     assert out.read_bytes() == b"".join(part.tobytes() for part in parts)
     assert not checkpoint.exists()
