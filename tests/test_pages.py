@@ -546,7 +546,7 @@ IN_THIS_PROCESS = (
     "training-epsilons", "training-sigma", "your-own-attack", "your-own-texts",
 )  # fmt: skip
 BY_A_SHELL = ("your-own-project", "reaudits")
-HERE = {"README": "make audit", "scale": "make audit"}  # of the repository: what is released is what that has written
+HERE = {"README": "make audit", "scale": "make audit"}  # run in the repository; later commands release its results
 
 
 def runs(command: str) -> bool:

@@ -236,7 +236,7 @@ def test_losses_in_clusters_far_apart(sigma: float, rate: float, steps: int, del
     result = bracket(sampled(sigma, rate), steps, delta)
     assert result.upper - result.lower <= 0.01 * result.upper
     hits = int(binom.isf(delta / 2, steps, rate))
-    seen = exact_gaussian(sigma / math.sqrt(hits), delta / 2)  # so many hits in one release, and the rest of delta
+    seen = exact_gaussian(sigma / math.sqrt(hits), delta / 2)  # `hits` hits in one release, with the rest of delta
     assert 0.5 * seen < result.lower < result.upper < seen
 
 

@@ -609,7 +609,7 @@ def test_an_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
         process.stdin.flush()
         assert process.stdout.readline() == b"text\n"
         process.send_signal(signal.SIGINT)
-        wait_for("it ends", lambda: process.poll() is not None)  # its input stays open: its end would end it, too
+        wait_for("it ends", lambda: process.poll() is not None)  # its input stays open, or it would end
         _, err = finished(process)
     assert process.returncode == 130
     assert err == b"interrupted\n"

@@ -69,7 +69,7 @@ def test_bleu_by_hand() -> None:
     reference, rewrite = "the cat sat on the mat", "the cat sat on mats"
     expected = math.exp(1 - 6 / 5) * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25
     assert of(Bleu(), reference, rewrite) == pytest.approx(expected)
-    assert of(Bleu(), "play a song", "PLAY a song.") == pytest.approx(1)  # effective order: there is no 4-gram
+    assert of(Bleu(), "play a song", "PLAY a song.") == pytest.approx(1)  # effective order, without 4-grams
     assert Bleu().measure(BEFORE, AFTER).tolist() == pytest.approx([0, 0, 1, 1, 1, 0])
 
 
@@ -94,7 +94,7 @@ def test_meteor_by_hand() -> None:
         precision, recall = matches / written, matches / reference
         return precision * recall / (0.9 * precision + 0.1 * recall) * (1 - 0.5 * (chunks / matches) ** 3)
 
-    assert of(Meteor(), "the cats sat down", "the cat sat") == pytest.approx(expected(3, 3, 4, 1))  # cats by its stem
+    assert of(Meteor(), "the cats sat down", "the cat sat") == pytest.approx(expected(3, 3, 4, 1))  # cats by stem
     assert of(Meteor(), "a b c d", "c d a b") == pytest.approx(expected(4, 4, 4, 2))
     assert of(Meteor(), "buy a car", "buy an automobile") == pytest.approx(expected(1, 3, 3, 1))  # no synonyms
     assert Meteor().measure(BEFORE, AFTER).tolist() == [0, 0, 1, 0.5, 1, 0]  # a single word scores at most a half

@@ -261,7 +261,7 @@ def test_other_models_go_by_transformers(tmp_path: Path, save: Callable[[Path], 
     assert model.window == window
     assert not isinstance(model._model, _BertMaskedLM)
     rows = ROWS[ROWS[:, 0] < 3]
-    assert max(len(row.ids) for row in model.inputs(TEXTS, rows)) < window  # so that the twin sees the same
+    assert max(len(row.ids) for row in model.inputs(TEXTS, rows)) < window  # so the twin has equal input
     ours = model.mask_logits(TEXTS, rows)
     theirs = np.stack(by_transformers(tmp_path, TEXTS, rows))[:, model.output_ids]
     assert np.ptp(theirs) > 1

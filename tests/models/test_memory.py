@@ -71,7 +71,7 @@ def test_on_the_processor_the_budget_changes_no_byte(
 ) -> None:
     model, sequences = models[name], [[7, 8], [9, 10, 11, 12, 13]] * 20
     whole, logits = generated(model, uniforms()), all_forced(model, sequences)
-    for budget in (1, 40 * model.row_bytes(7, 6)):  # budgets for one text, and for several
+    for budget in (1, 40 * model.row_bytes(7, 6)):  # memory for one batch at a time, and for two
         monkeypatch.setattr(model, "memory", Memory("cpu", "the model", budget))
         assert shape_of(model, 7, 6).rows == ROWS["cpu"]
         assert shape_of(model, 7, 6).size in (ROWS["cpu"], 2 * ROWS["cpu"])

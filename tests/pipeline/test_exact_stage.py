@@ -17,7 +17,7 @@ from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.stages import exact
 
 TEXTS = ["a b", "b c", "c a", "a", "c"]
-DRAWN = [(0, 1), (1, 0), (0, 3), (2, 1), (3, 4)]  # trials: candidates, the same pair twice, one of unlike lengths
+DRAWN = [(0, 1), (1, 0), (0, 3), (2, 1), (3, 4)]  # trials' candidates: one pair twice, one of different lengths
 # Randomised response on words, in which each word loses at most epsilon; and a mechanism without a law.
 OWN = """
 import numpy as np
@@ -116,7 +116,7 @@ def test_the_pairs_of_trials_against_all_outputs(project: dict[str, Any]) -> Non
         assert (equal["sees"], equal["released"], equal["seconds"]) == ("units", True, None)
         assert equal["method"] == "exact, 3 of 4 pairs"  # the pairs of ten trials
         assert equal["all_low"] <= equal["average_low"] <= equal["average_high"] <= equal["all_high"]
-    assert table.filter(pairs="all")["worst"].to_list() == [np.inf, np.inf]  # a text of one word beside one of two
+    assert table.filter(pairs="all")["worst"].to_list() == [np.inf, np.inf]  # pairs of texts of one and two words
 
 
 def test_a_mechanism_without_a_law_has_empty_tables(project: dict[str, Any]) -> None:

@@ -76,7 +76,7 @@ def test_csv_and_json_hold_every_digit(tmp_path: Path) -> None:
     export.write(table, tmp_path / "all.json")
     rows = json.loads((tmp_path / "all.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
     assert [row["loss"] for row in rows] == table["loss"].to_list()
-    assert "Infinity" in [row["point"] for row in rows]  # all 1,000 were right, and JSON has no infinity
+    assert "Infinity" in [row["point"] for row in rows]  # all 1,000 are right, and JSON has no infinity
     assert math.inf in table["point"]
 
 

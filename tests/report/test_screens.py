@@ -17,7 +17,7 @@ from tests.support.similarities import similarity_tables
 from tests.support.sparing import first
 from tests.support.waiting import wait_for
 
-# Elements so narrow that text becomes a column: they have several words, but room for fewer than five letters per line.
+# Elements narrower than 60 pixels with more than 20 characters, which become a column of letters.
 SQUEEZED = """return [...document.querySelectorAll("td, th, p, li, dd")].filter(e =>
     e.textContent.trim().length > 20 && e.getBoundingClientRect().width > 0 && e.getBoundingClientRect().width < 60
 ).map(e => e.textContent.trim().slice(0, 40))"""

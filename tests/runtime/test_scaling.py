@@ -494,7 +494,7 @@ def two_machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[str
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"needs the right to make network namespaces ({error})")
     on = {host: ["ip", "netns", "exec", name] for host, name in zip((HEAD, OTHER), names, strict=True)}
-    # A head asks for a token where it finds one, and a node that joins offers it only when told to: one of their own.
+    # A head requires a token if it finds one; a joining node sends it only if configured to. So the test sets a token.
     settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     for name, value in {**settings, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}.items():
         monkeypatch.setenv(name, value)

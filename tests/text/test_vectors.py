@@ -397,7 +397,7 @@ def test_no_near_word_is_left_out(radius: float, rare: float, monkeypatch: pytes
     distances = vectors.distances(words)
     assert pairs[distances <= radius].all()
     assert len(place) == pairs.sum()
-    assert not pairs[distances > np.sqrt(radius**2 + 2)].any()  # doubt is small beside the vectors' length of 190
+    assert not pairs[distances > np.sqrt(radius**2 + 2)].any()  # the margin is small compared with lengths of 190
 
 
 def test_nearest_is_exact_where_single_precision_is_in_doubt() -> None:

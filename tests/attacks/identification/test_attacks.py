@@ -173,7 +173,7 @@ def lengths_case() -> tuple[list[str], np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     ("rewrite", "least"),
     [
-        (lambda text: " ".join("***" for _ in text.split()), 3.9),  # keeps tokens and white space; no word is left
+        (lambda text: " ".join("***" for _ in text.split()), 3.9),  # keeps white space, but no word
         (lambda text: text, 5.0),  # keeps everything; words alone would leave ties
         (lambda text: " ".join("w" for _ in words(text)), 3.9),  # keeps the number of words, but no layout
         (lambda text: "".join("x" if c.isalnum() else c for c in text), 5.0),  # keeps the layout and all characters

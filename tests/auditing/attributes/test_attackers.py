@@ -186,7 +186,7 @@ def test_no_claim_lowers_the_loss() -> None:
     for name in (STATIC, AUTHOR):
         assert with_delta[name]["loss"] == without[name]["loss"] > 3
     assert with_delta[AUTHOR]["verdict"] == NOT_TESTABLE
-    assert with_delta[STATIC]["verdict"] == VIOLATED  # all right, where (e + 0.4) / (e + 1) = 84 % are allowed
+    assert with_delta[STATIC]["verdict"] == VIOLATED  # all are right, and (e + 0.4) / (e + 1) = 84 % are allowed
 
 
 def test_texts_of_one_author_add_up_and_so_do_their_claims() -> None:

@@ -27,7 +27,7 @@ KNOWN = Folding(
         ("The room was Lovly!", "The room was Lovely!"),
         ("ROME, a room", "ROME, a room"),
         ("Yo u\u2019re away, isn\u2019t it", "You\u2019re away, isn\u2019t it"),
-        ("It was a way to sleep", "It was away to sleep"),  # the price: a commoner word is taken for it
+        ("It was a way to sleep", "It was away to sleep"),  # a cost: a more frequent word replaces it
         ("went  aw  ay", "went  aw  ay"),  # TextBugger never inserts two spaces
         ("The cat sat.", "The cat sat."),
         ("", ""),

@@ -61,7 +61,7 @@ def test_several_attributes_at_once_succeed_where_all_are_wrong() -> None:
     age = Reading(right, right, np.array([1, 0, 1, 0, 1]))
     seen = Read([gender, age], Reading(right, right, right), np.ones(n, bool), np.arange(n))
     row = shares(seen, ALPHA)
-    assert (row["both_right"], row["fooled"], row["exposed"]) == (4, 1, 3)  # C without the text whose gender is misread
+    assert (row["both_right"], row["fooled"], row["exposed"]) == (4, 1, 3)  # one text of C is misread
     assert (row["rs_all"], row["pa"], row["attribute_accuracy"], row["pa_released"]) == (0.25, 0.75, 0.8, 0.6)
 
 

@@ -166,7 +166,7 @@ def test_a_sampler_that_follows_its_law() -> None:
     assert blind["posterior_loss"].to_list() == [0, 0]
     assert (blind["posterior_upper"] < blind["upper"]).all()
     strongest = table.filter(attack="strongest")
-    assert (strongest["posterior_loss"] <= best["posterior_loss"]).all()  # it pays for the choice among three
+    assert (strongest["posterior_loss"] <= best["posterior_loss"]).all()  # corrected for the choice of three
 
 
 @pytest.mark.parametrize("broken", [Coins(times=0.5), Coins(times=2.0), Reused()])

@@ -158,7 +158,7 @@ def test_the_range_can_be_another(project: Path) -> None:
             assert row["low"] < 0.62 < row["high"]
         else:
             assert ("(--low)" if low == 1.0 else "(--high)") in row["reason"]
-            assert "length of rewrites alone" not in row["reason"]  # it tells much, but less at a smaller epsilon
+            assert "length of rewrites alone" not in row["reason"]  # it reveals much, but less at a smaller epsilon
 
 
 def test_a_search_says_how_long_it_takes_at_most(

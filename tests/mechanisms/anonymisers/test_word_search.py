@@ -228,7 +228,7 @@ def test_as_published_tags_are_read_at_the_first_of_equal_words() -> None:
     at_start = draft("w0 the bank saw the river bank there today")
     around = ("bank", "saw", "the", "river")
     assert at_start.context(6, "lake") == ((*around, "lake", "there", "today"), 4)
-    assert at_start.context(6, "river") == ((*around, "river", "there", "today"), 3)  # which is not its own place
+    assert at_start.context(6, "river") == ((*around, "river", "there", "today"), 3)  # the place of another `river`
     assert at_start.context(1, "a") == (("w0", "a", "bank", "saw", "the"), 1)
     assert at_start.sentence(6, {5: "lake"}) == (
         ("w0", "the", "bank", "saw", "the", "lake", "bank", "there", "today"),

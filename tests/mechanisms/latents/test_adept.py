@@ -198,7 +198,7 @@ def test_words_outside_the_vocabulary_are_one_symbol_and_never_come_out(folder: 
     np.testing.assert_array_equal(latents[0], latents[2])
     assert not np.array_equal(latents[0], latents[3])
     np.testing.assert_array_equal(latents[1], mechanism.latents(["i see x x"])[0])
-    long = mechanism.latents([" ".join(["we"] * 6), " ".join(["we"] * 60)])  # the length is cut in public
+    long = mechanism.latents([" ".join(["we"] * 6), " ".join(["we"] * 60)])  # longer texts are truncated
     np.testing.assert_array_equal(long[0], long[1])
     rewrites = mechanism.rewrite(["mumbai"] * 50, 100.0, Noise.named(50, "unknown"))
     assert {word for text in rewrites.texts for word in text.split()} <= set(mechanism._model.vocabulary)

@@ -51,7 +51,7 @@ PROFILES = Path(__file__).parents[3] / "profiles"
 
 WORDS = ["good", "bad", "fine", "poor", "evil", "vile"]
 VECTORS = np.array([[1, 0], [-1, 0], [0.6, 0.8], [0, -1]], np.float32)
-CROWD = np.array([[1, 0], *[[-1, 0]] * 4], np.float32)  # one word apart: both phases come near to their budgets
+CROWD = np.array([[1, 0], *[[-1, 0]] * 4], np.float32)  # one word differs; both phases nearly use their budgets
 TURNED = np.array([[1, 0], [-0.9998, 0.02]], np.float32)  # nearly opposite vectors, whose averages are short
 
 
@@ -435,7 +435,7 @@ def test_the_provider_sees_sanitised_texts_alone(server: Server, remote: PrivRew
     private = ["Zorblax Quimby good bad", "good bad fine 555-0199"]
     rewrites = remote.rewrite(private * 10, 2.0, Noise.named(20, "http"))
     assert rewrites.units is not None
-    sanitised = small().sanitiser.rewrite(private * 10, 1.0, Noise.named(20, "http")).texts  # phase 1 alone
+    sanitised = small().sanitiser.rewrite(private * 10, 1.0, Noise.named(20, "http")).texts  # only phase 1
     assert {message for message, _, _ in server.requests} == {INSTRUCTION.replace("{}", z) for z in sanitised}
     assert set(sanitised) != {"fine fine fine bad", *private}
     for _, _, body in server.requests:
@@ -474,7 +474,7 @@ def test_after_every_fault_nothing_is_lost_and_nothing_is_asked_twice(
     assert again.texts == first.texts
     more = endpoint(k=4)
     more.rewrite(texts, 1.0, noise)
-    assert sum(server.answered.values()) == requests * 4 // 3  # one more of each, none anew
+    assert sum(server.answered.values()) == requests * 4 // 3  # one more for each, none repeated
 
 
 def test_a_lasting_fault_ends_in_words_and_the_next_run_goes_on(

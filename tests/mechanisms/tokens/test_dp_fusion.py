@@ -67,7 +67,7 @@ def test_two_secrets_have_no_bound_at_the_order(rare: float, expected: float) ->
     (log_p,) = laws.log_probabilities(np.arange(2), [0.4])
     with mpmath.workdps(50):
         s, grown = mpmath.mpf(rare), mpmath.exp(mpmath.mpf("0.2")) - 1
-        # D_2(p || q) of two tokens is ln(1 + (p - s)^2 / (s (1 - s))), and D_2(q || p) the same with p (1 - p).
+        # For two tokens, D_2(p || q) is ln(1 + (p - s)^2 / (s (1 - s))); D_2(q || p) has p (1 - p) as denominator.
         above = s + mpmath.sqrt(grown * s * (1 - s))
         below = ((2 * s + grown) - mpmath.sqrt((2 * s + grown) ** 2 - 4 * (1 + grown) * s * s)) / (2 * (1 + grown))
         exact = float(mpmath.log(1 + (above - below) ** 2 / (below * (1 - below))))

@@ -70,7 +70,7 @@ def test_what_was_read_elsewhere_gives_the_same_laws(
 
 def test_a_search_over_budgets_reads_its_texts_once(mechanism: DPMLM, monkeypatch: pytest.MonkeyPatch) -> None:
     searching, fresh = (DPMLMPlus(resource=mechanism.resource) for _ in range(2))
-    monkeypatch.setattr(masked_lm, "REMEMBERED", 20)  # of the 14 masks of the first text and 16 of the second
+    monkeypatch.setattr(masked_lm, "REMEMBERED", 20)  # fewer than the texts' 14 and 16 masks
     network = searching._model._model
     ran: list[int] = []
     monkeypatch.setattr(
@@ -196,7 +196,7 @@ def test_kept_stop_words_are_kept_and_nothing_is_claimed(mechanism: DPMLM) -> No
     rows = laws.rows.values
     (log_p,) = laws.log_probabilities(rows, [5.0])
     np.testing.assert_allclose(np.exp(log_p).sum(axis=1), 1)
-    assert [keeping.output_texts[i] for i in log_p[4].argsort()[-1:]] == ["mightn"]  # no piece of the model
+    assert [keeping.output_texts[i] for i in log_p[4].argsort()[-1:]] == ["mightn"]  # not in the model's vocabulary
     (plain,) = mechanism.laws(texts).log_probabilities(rows, [5.0])
     np.testing.assert_array_equal(log_p[[0, 3, 6, 8], : plain.shape[1]], plain[[0, 3, 6, 8]])
 

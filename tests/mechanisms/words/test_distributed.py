@@ -21,7 +21,7 @@ from epsilometer.text.vectors import WordVectors
 
 ALPHA = 1e-9
 WORDS = ["cat", "of", "two", "dog", "unknown", "far"]
-PARTS = {"cat": 14.0, "two": 2.0, "dog": 14.0}  # the code's weights of nouns and numbers; `of` has that of all others
+PARTS = {"cat": 14.0, "two": 2.0, "dog": 14.0}  # the code's weights of nouns and numbers; others have `of`'s
 
 
 def make(resource: Path, **settings: Any) -> Distributed:

@@ -178,7 +178,7 @@ def test_losses_to_compare_are_all_over_texts_of_equal_length() -> None:
     own = estimate(70, 100)
     assert (sampled["exact"], sampled["loss"], sampled["upper"]) == (False, own.loss, own.upper)
     inside = losses({("queries", "mvc", 5.0): 8.0}, latents=["mvc"])
-    assert not comparable(table, inside, 0.01)["exact"].any()  # it bounds the text, and is not its loss
+    assert not comparable(table, inside, 0.01)["exact"].any()  # it is an upper bound on the text's loss
     alone = comparable(table, law.clear(), 0.01)
     assert alone["loss"].to_list() == [estimate(900, TRIALS).loss, estimate(TRIALS, TRIALS).loss]
 

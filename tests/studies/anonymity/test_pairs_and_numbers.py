@@ -108,7 +108,7 @@ def test_both_sides_are_rewritten_and_read_and_numbers_are_told(project: Path) -
         unchanged = {*scored.filter(epsilon=9)[measure]}
         assert unchanged == {clean.filter(setting="clean", role=role)[measure].item()}
         noise = scored.filter(epsilon=1, setting="rewritten")[measure]
-        # A guess is right with probability 1/2, the correlation of independent numbers 0 ± 1 / √80: 4 sigma.
+        # A guess is right with probability 1/2. Correlations of independent numbers are 0 ± 1 / √80. Allows 4 sigma.
         assert abs(noise - (0.5 if role == "task" else 0)).max() < 0.45 + (role == "task") * -0.2
     assert results.filter(role="number")["macro_f1"].null_count() == 8
     shown = section(Results(read()))

@@ -298,7 +298,7 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
     good = clean.filter(setting="clean")["macro_f1"].mean()
     assert isinstance(good, float)
     assert good > 0.9
-    # At 9 nothing is changed: what is trained on it is the clean classifier itself, and so is the static attacker.
+    # At epsilon 9 nothing changes, so classifiers of rewrites and the static attacker equal the clean classifier.
     for setting, label in (
         ("private", "mood"),
         ("private", "speaker"),
@@ -318,7 +318,7 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
     rows = labelled(pl.read_parquet("data/prepared/songs.parquet"), "mood", {TRAIN: 480, TEST: 40}, 0)
     counts = [len(blank & {*rows.filter(split=split)["row"]}) for split in (TRAIN, TEST)]
     assert 50 < counts[0] < 150
-    assert rewrites.filter(seed=0)["text"].to_list() != rewrites.filter(seed=1)["text"].to_list()  # noise of its own
+    assert rewrites.filter(seed=0)["text"].to_list() != rewrites.filter(seed=1)["text"].to_list()  # separate noise
     assert rewrites.filter(seed=0)["row"].to_list() == rewrites.filter(seed=1)["row"].to_list()
     ends = results.group_by("epsilon", "setting", "label").agg(
         pl.n_unique("low", "high"), mean=pl.mean("macro_f1"), below=pl.first("low"), above=pl.first("high")

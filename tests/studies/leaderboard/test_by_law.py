@@ -39,4 +39,4 @@ def test_exemplars_have_a_channel_and_the_coin_has_none() -> None:
     np.testing.assert_allclose(chosen.law.sum(axis=1), 1)
     assert (chosen.law.argmax(axis=1) == np.arange(4)).all()
     assert channel(Coin(resource=PUBLIC), 1.0, PUBLIC) is None
-    assert channel(Exemplars(resource=PUBLIC, m=4, law="exponential"), 2.0, PUBLIC) is None  # the text's own distances
+    assert channel(Exemplars(resource=PUBLIC, m=4, law="exponential"), 2.0, PUBLIC) is None  # by a text's distances

@@ -94,7 +94,7 @@ def test_a_page_without_anonymisers_has_no_section() -> None:
 def test_who_is_surely_stopped_and_who_is_not_is_said() -> None:
     own = hidden().filter(pl.col("mechanism") != "identity")
     (sentence,) = inferring.stopped_sentences(own, 0.01)
-    # 20 and 40 texts of 200 are lost, 16 and 20 of them won back: p = 2^-19, 2^-39, 2^-15 and 2^-19, times 2 and 2.
+    # Of 200 texts, 20 and 40 are lost, and 16 and 20 of them won back: p = 2^-19, 2^-39, 2^-15, 2^-19, each times 2.
     assert "80.0\N{NO-BREAK SPACE}% of clean texts; a guess is right in 50.0\N{NO-BREAK SPACE}%" in sentence
     assert "Of 2 methods without an epsilon, idt and textfooler are shown to stop" in sentence
     assert (

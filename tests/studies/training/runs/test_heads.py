@@ -161,7 +161,7 @@ def test_a_clipped_sum_moves_by_at_most_c_when_an_example_goes(kind: str) -> Non
 def test_an_example_that_is_not_finite_counts_as_zero(kind: str, bad: float) -> None:
     head, (states, labels) = random_head(kind), batch(5)
     without = head.gradients(np.delete(states, 2, 0), np.delete(labels, 2))
-    whole = head.gradients(states.copy(), labels)  # products of as many rows, which round alike on any processor
+    whole = head.gradients(states.copy(), labels)  # equal numbers of rows round alike on any processor
     states[2, 1] = bad
     with np.errstate(all="ignore"):
         gradients = head.gradients(states, labels)

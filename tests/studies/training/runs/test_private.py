@@ -82,7 +82,7 @@ def test_an_empty_batch_is_a_step_with_noise() -> None:
     seen = chosen.noise.seen  # type: ignore[attr-defined]
     assert len(seen) == chosen.schedule.steps == 80
     assert [count for count, _, _ in seen] == trained.batches.tolist()
-    assert 10 < (trained.batches == 0).sum() < 50  # of 80 some 29: outside in less than 1 of 100,000 runs
+    assert 10 < (trained.batches == 0).sum() < 50  # 29 of 80 expected; fails in less than 1 of 100,000 runs
     assert np.array_equal(np.isnan(trained.norms), trained.batches == 0)
     assert all(noise != 0 for _, _, noise in seen)
 

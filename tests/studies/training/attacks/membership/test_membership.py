@@ -236,7 +236,7 @@ def test_neighbours_differ_in_one_word_and_are_weighed() -> None:
     """By p(new) / (1 - p(old))."""
     (some,) = one_word(Spelled(), ["A z, b!"])  # type: ignore[arg-type]
     assert len(some) == 18  # 6 proposals for each of 3 words
-    assert some[0] == "A z, a!"  # .5 / (1 - .25), before .25 / (1 - .5) and .5 / 1, equal in exact numbers alone
+    assert some[0] == "A z, a!"  # .5 / (1 - .25), before .25 / (1 - .5) and .5 / 1, whose order is due to rounding
     assert {*some[1:3]} == {"b z, b!", "A a, b!"}
     assert not {"A z, b!", "a z, b!"} & {*some}
     (many,) = one_word(Spelled(), [" ".join("abcdefgh" * 3)])  # type: ignore[arg-type]

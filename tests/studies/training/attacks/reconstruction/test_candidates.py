@@ -133,7 +133,7 @@ def test_equal_gradients_are_guessed_and_none_is_missed_without_noise(gradients:
         (scores,) = Candidates().log_likelihoods(
             [pool(gradients)], sets, np.array([0, 1]), [noise], np.random.default_rng(0)
         )
-        assert scores[0, 0] == pytest.approx(scores[0, 1], abs=2e-3)  # the ridge that lets their factor exist
+        assert scores[0, 0] == pytest.approx(scores[0, 1], abs=2e-3)  # tolerance for the ridge in `_projections`
     (clean,) = Candidates().log_likelihoods(
         [pool(gradients)], sets, np.array([0, 1]), [NoNoise()], np.random.default_rng(0)
     )
