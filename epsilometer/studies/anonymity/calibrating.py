@@ -106,7 +106,7 @@ class AttributeLoss:
             )
 
     def __call__(self, epsilon: float, turn: Turn) -> Look | None:
-        """Return the bounds at an epsilon, in nats; None for a second look, or if too few rewrites are left."""
+        """Return the bounds at an epsilon, in nats; None if it was measured before, or if too few rewrites are left."""
         if turn.again or turn.left < len(self._rows):
             return None
         params, cell = self._params, self._cell
