@@ -125,7 +125,7 @@ def test_every_command_has_the_options_that_it_is_shown_with(call: str) -> None:
     if command is None:
         name = f"{name} {arguments.pop(0)}"
         command = leaves()[name]
-    with suppress(typer.Exit):  # of --schema
+    with suppress(typer.Exit):  # `--schema` exits
         command.make_context(name, arguments)
 
 

@@ -80,7 +80,7 @@ def reached(file: Path) -> list[Path]:
 
 
 def sources(folder: str) -> list[Path]:
-    fetched = ROOT / "benchmarks/peers/code"  # of others
+    fetched = ROOT / "benchmarks/peers/code"  # code by others
     return sorted(file for file in (ROOT / folder).rglob("*.py") if fetched not in file.parents)
 
 

@@ -142,7 +142,7 @@ def project(audited: Path, tmp_path: Path) -> Iterator[Path]:
     """A copy of it, the current folder."""
     folder = tmp_path / "project"
     shutil.copytree(audited, folder)
-    sys.modules.pop("epsilometer_user_mine", None)  # of another folder
+    sys.modules.pop("epsilometer_user_mine", None)  # loaded from another folder
     with chdir(folder):
         yield folder
 

@@ -27,7 +27,7 @@ def test_an_output_goes_up_as_often_as_its_moments_say() -> None:
     step = 0.3
     for loss in (-1.0, 0.05, 0.15, 0.2999, 2.0):
         places, log_weights, _ = split(np.zeros(1), np.full(1, -loss), np.full(1, loss), step)
-        masses = np.exp(log_weights + places * step / 2)  # of P
+        masses = np.exp(log_weights + places * step / 2)  # masses under P
         by = places * step - loss
         mean, square = raise_moments(np.full(1, loss), step)
         assert masses.sum() == pytest.approx(1, rel=1e-13)

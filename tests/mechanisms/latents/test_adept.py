@@ -90,7 +90,7 @@ def test_gaussian_noise_keeps_the_claim_for_any_two_latents(folder: Path, epsilo
     assert isinstance(law, Gaussian)
     assert 0.999 * 2 * SHAPE.clip < farthest <= 2 * SHAPE.clip
     assert math.exp(gaussian_log_delta(claim.epsilon, law.scale / farthest)) <= claim.delta
-    assert math.exp(gaussian_log_delta(claim.epsilon, law.scale / (1.01 * farthest))) > claim.delta  # none to spare
+    assert math.exp(gaussian_log_delta(claim.epsilon, law.scale / (1.01 * farthest))) > claim.delta  # no slack
 
 
 def worst_loss(mechanism: ADePT, epsilon: float) -> float:

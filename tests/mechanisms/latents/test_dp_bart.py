@@ -111,7 +111,7 @@ def test_the_noise_keeps_the_claim_for_any_two_latents(
     assert farthest == pytest.approx(mechanism.sensitivity)
     assert claim is not None
     assert math.exp(gaussian_log_delta(claim.epsilon, law.scale / farthest)) <= claim.delta
-    assert math.exp(gaussian_log_delta(claim.epsilon, law.scale / (1.01 * farthest))) > claim.delta  # none to spare
+    assert math.exp(gaussian_log_delta(claim.epsilon, law.scale / (1.01 * farthest))) > claim.delta  # no slack
 
 
 def test_a_clip_that_float32_cannot_hold(folders: dict[str, Path]) -> None:
