@@ -1,3 +1,3 @@
 import pytest
 
-pytest.register_assert_rewrite("tests.support")  # they say what differs, as tests do
+pytest.register_assert_rewrite("tests.support")  # so that their assertions show what differs, as in tests

@@ -28,7 +28,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may use the network
 for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "PYTEST"):  # set by `make test`; tests start other makes
     os.environ.pop(name, None)
 
-gc.disable()  # during collection, which creates no garbage
+gc.disable()  # only during collection, which creates no garbage
 
 
 def pytest_collection_finish() -> None:
@@ -48,7 +48,7 @@ def _forget_files_of_users() -> Iterator[None]:
     yield
     beside = [folder for folder in sys.path if folder not in folders]
     sys.path[:] = folders
-    for name in [*takewhile(lambda name: name != last, reversed(sys.modules))]:  # only those loaded since
+    for name in [*takewhile(lambda name: name != last, reversed(sys.modules))]:  # only modules loaded since then
         spec = getattr(sys.modules[name], "__spec__", None)
         places = [] if spec is None else [spec.origin or "", *(spec.submodule_search_locations or ())]
         if name.startswith("epsilometer_user_") or any(Path(p).is_relative_to(f) for p in places for f in beside):

@@ -1,4 +1,4 @@
-"""What docs/how-to/adapters.md shows of others' anonymisers runs, and prints what it shows."""
+"""The code in docs/how-to/adapters.md for others' anonymisers runs, and prints what the page shows."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_section_prints_what_it_shows(section: str, scope: dict[str, Any], mon
     if section == "Presidio":
         with _without_transformers():
             import presidio_analyzer  # noqa: F401
-        monkeypatch.setattr(socket, "getaddrinfo", _refuse)  # a list of domains would be fetched, with a page of errors
+        monkeypatch.setattr(socket, "getaddrinfo", _refuse)  # otherwise a list of domains would be fetched
     with redirect_stdout(StringIO()) as out:
         exec(
             compile(

@@ -1,4 +1,4 @@
-"""CI's second try of tests that failed, on suites of three tests."""
+"""CI's second run of failed tests, on suites of three tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.support.places import ROOT
 from tests.support.waiting import LAST_RESORT
 
-# Each fails in a way of its own; `once` the first time alone.
+# Each fails in a different way; `once` fails only the first time.
 TESTS = {
     "passes": "def test_passes(): pass",
     "once": "def test_once(): seen, _ = Path('seen').exists(), Path('seen').touch(); assert seen",

@@ -1,4 +1,4 @@
-"""Every error that a user can cause has a code of its own."""
+"""Every error that a user can cause has a unique code."""
 
 from __future__ import annotations
 

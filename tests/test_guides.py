@@ -1,4 +1,4 @@
-"""What the guides name exists, and the templates of CONTRIBUTING.md do what is said of them."""
+"""Everything that the guides name exists, and the templates of CONTRIBUTING.md work as described."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The code on the pages runs, and what they say of their examples is so."""
+"""The code on the pages runs, and the statements about the examples are true."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ PAGES = {page.stem: page.read_text() for page in [ROOT / "README.md", *DOCS]}
 GUIDE, ATTACK, TEXTS = (PAGES[f"your-own-{what}"] for what in ("mechanism", "attack", "texts"))
 LAW = PAGES["stated-law"]
 CODE = re.compile("`(epsilometer [^`]+)`")
-LONGEST = 70_000  # words of all pages in git, without CHANGELOG
-ELSEWHERE = {"results"}  # says what was run, at earlier commits too
+LONGEST = 70_000  # maximum number of words of all pages in git, without CHANGELOG
+ELSEWHERE = {"results"}  # reports runs, also at earlier commits
 
 
 def blocks(text: str, *languages: str) -> list[str]:
@@ -125,7 +125,7 @@ def test_every_command_has_the_options_that_it_is_shown_with(call: str) -> None:
     if command is None:
         name = f"{name} {arguments.pop(0)}"
         command = leaves()[name]
-    with suppress(typer.Exit):  # of --schema
+    with suppress(typer.Exit):  # `--schema` exits
         command.make_context(name, arguments)
 
 
@@ -454,8 +454,8 @@ def test_the_template_is_audited_by_the_optimal_adversary(folder: Path) -> None:
     ends = ("london", "paris", "monday", "me", "book")
     texts = [f"show me a flight from {a} to {b}" for a in ends for b in ends]
     table = epsilometer.audit(texts, mechanism, [2.0], ["likelihood"], trials=2000, design=Design(temperature=0))
-    assert 0.5 < table["loss"].item() <= 4  # two words differ at most, of epsilon 2 each
-    # Its law describes what is released, and it must say so: else the attack is one of an adversary inside.
+    assert 0.5 < table["loss"].item() <= 4  # at most two words differ, with epsilon 2 each
+    # Its law describes the release, which must be declared; otherwise the attack counts as one on internal latents.
     assert table.select("sees", "released").row(0) == ("units", True)
     silent = folder / "inside.py"
     code, _, rest = (folder / "response.py").read_text().partition("    releases = ")
@@ -511,7 +511,7 @@ def test_the_command_of_the_attack_has_the_options_that_it_is_shown_with() -> No
     test_every_command_has_the_options_that_it_is_shown_with(call.strip())
 
 
-NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot be
+NOT_RUN = {  # by the beginning of a command: where else it is run, or why it cannot be run
     "EPSILOMETER_WEBHOOK": "changes a Prefect server; tests/reaudit/test_reaudit.py has one",
     "HF_HUB_OFFLINE=1 make audit PROFILE=paper": "days of a large GPU",
     "epsilometer audit texts.txt --mechanism privrewrite --epsilons 20 --set endpoint": "needs an endpoint; "
@@ -546,7 +546,7 @@ IN_THIS_PROCESS = (
     "training-epsilons", "training-sigma", "your-own-attack", "your-own-texts",
 )  # fmt: skip
 BY_A_SHELL = ("your-own-project", "reaudits")
-HERE = {"README": "make audit", "scale": "make audit"}  # of the repository: what is released is what that has written
+HERE = {"README": "make audit", "scale": "make audit"}  # run in the repository; later commands release its results
 
 
 def runs(command: str) -> bool:
@@ -618,13 +618,13 @@ def test_the_commands_of_a_page_run_one_after_another(
         "paper": ["--trials", "20", "--budget", "800"],
         "decide": ["--trials", "60", "--attacks", "lexical,length"],
         "reaudit": ["--trials", "20", "--attacks", "lexical,length"],
-        "gate": ["--budget", "500", "--attacks", "lexical,length"],  # too few to decide, as its exit code says
+        "gate": ["--budget", "500", "--attacks", "lexical,length"],  # too few trials to decide, as the exit code shows
     }
     for call in filter(runs, commands(PAGES[page])):
         command, *arguments = shlex.split(call)[1:]
         if arguments[0] == "one-run":
             score_canaries()
-        of_attribute = (command, arguments[0]) == ("ask", "attribute")  # it has no trials
+        of_attribute = (command, arguments[0]) == ("ask", "attribute")  # this command has no trials
         more = ["--with", "kinds=[linear]"] if of_attribute else quick.get(command, [])
         if at_loss := "--at-loss" in arguments:
             more = [*more, "--budget", "800"]

@@ -1,4 +1,4 @@
-"""The fixture shows nothing that a rewriter prints, logs or raises, also after its check."""
+"""The fixture shows nothing that a rewriter prints, logs or raises, even after its check."""
 
 from __future__ import annotations
 

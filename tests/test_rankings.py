@@ -1,7 +1,7 @@
-"""No page and no table ranks mechanisms by a figure that the coin wins, unless it says what their tails are.
+"""No page or table ranks mechanisms by a figure at which the coin is best, unless it also shows their tails.
 
-The coin publishes some texts verbatim: at equal average loss nobody uses it, and it has more of whatever is a mean over
-rewrites. Which figures those are is computed from the tables in which it stands.
+The coin publishes some texts verbatim. Nobody should use it, yet at equal average loss it has the best mean of every
+figure over rewrites. The tables with the coin determine which figures these are.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tests.support.places import ROOT
 
 COIN, LOSS, TAIL = "coin", "loss", "delta at 4 nats"
 CONTROLS = {"coin", "identity", "constant", "randomized_response"}
-NO_WORTH = {"epsilon", "loss", "ceiling", TAIL}  # more of it is no merit, or belongs to no mechanism
-# After training on rewrites: no table has the coin yet, which teaches what the texts it publishes teach.
+NO_WORTH = {"epsilon", "loss", "ceiling", TAIL}  # a larger value is not better, or does not belong to a mechanism
+# Scores after training on rewrites. No table has the coin yet, whose published texts would train classifiers well.
 LEARNT = re.compile(r"\bF1\b|, private$")
 RANKS = re.compile(
     r"\b(?:best|better|beats?|wins?|ahead|leads?|superior|(?:comes?|ranks?|ranked) (?:first|last)|outperforms?|"
@@ -30,7 +30,7 @@ RANKS = re.compile(
     r"leaks? (?:the )?(?:most|least))\b",
     re.IGNORECASE,
 )
-WORTH = re.compile(  # or an average loss, by which the coin passes for private
+WORTH = re.compile(  # or an average loss, by which the coin seems private
     r"\b(?:cosines?|F1|keeps?|kept|retains?|preserves?|worth|utility|learn(?:s|t|ed)?|useful|average loss)\b",
     re.IGNORECASE,
 )
@@ -203,7 +203,7 @@ def test_a_planted_ranking_is_found_unless_it_says_the_tails(sentence: str) -> N
         f"TEM keeps {COSINES[0]}, MVC {COSINES[1]}.",  # no order
         "TEM leaks more than SanText.",
         f"The average of {CITED.format('exact-losses-on-queries', 'tem,+5', 'average')} is better known.",
-        "TextFooler has more successes than IDT.",  # none claims a loss
+        "TextFooler has more successes than IDT.",  # neither has a claimed loss
     ],
 )
 def test_what_ranks_nothing_by_worth_is_left_alone(sentence: str) -> None:

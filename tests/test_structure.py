@@ -1,4 +1,4 @@
-"""The house's plan: imports point one way, and stages depend on records of their code."""
+"""The structure of the project: imports point in one direction, and stages depend on records of their code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from epsilometer.pipeline import bodies
 from epsilometer.pipeline.composing import fragments
 from tests.support.places import ROOT
 
-# Each folder may import from itself and from those before it.
+# Each folder may import from itself and from the folders before it.
 FLOORS = [
     ["core"],
     ["runtime", "text", "accounting"],
@@ -44,7 +44,7 @@ FLOORS = [
     ["studies"],
 ]
 FLOOR = {name: i for i, floor in enumerate(FLOORS) for name in floor}
-# The same inside auditing/, for its folders and for what stands beside them.
+# The same inside auditing/, for its folders and its single modules.
 AUDITING = [
     ["schemas", "trials", "estimation"],
     ["curves", "evidence"],
@@ -69,7 +69,7 @@ AUDITING = [
     ["ceilings", "conformance"],
 ]
 AUDITING_FLOOR = {name: i for i, floor in enumerate(AUDITING) for name in floor}
-MOST = 12  # modules of a folder that one still takes in at a glance
+MOST = 12  # maximum number of modules in a folder
 # One folder has more, a file each for a kind of law whose loss is computed, and what these share. Its number stands
 # here so that it does not grow unseen.
 LARGER = {"exact_loss": 18}
@@ -80,7 +80,7 @@ def reached(file: Path) -> list[Path]:
 
 
 def sources(folder: str) -> list[Path]:
-    fetched = ROOT / "benchmarks/peers/code"  # of others
+    fetched = ROOT / "benchmarks/peers/code"  # code by others
     return sorted(file for file in (ROOT / folder).rglob("*.py") if fetched not in file.parents)
 
 
@@ -88,7 +88,7 @@ def importing(folder: str) -> Iterator[tuple[Path, str, Path]]:
     """Files of a folder of the package, the part of it in which each stands, and files that they import."""
     for file in sources(folder):
         part = file.relative_to(ROOT / folder).parts[0].removesuffix(".py")
-        if part != "__init__" and "template" not in file.parts:  # which are files of a user's project
+        if part != "__init__" and "template" not in file.parts:  # templates are files of a user's project
             for used in direct(file, (ROOT,))[0]:
                 yield file, part, used
 
@@ -158,7 +158,7 @@ def test_no_stage_reaches_what_the_core_finds_of_a_study() -> None:
     assert not {name for name, body in bodies().items() if entries & {*reached(body)}}
 
 
-BODY = 100  # lines of a stage
+BODY = 100  # maximum number of lines of a stage
 
 
 def test_a_stage_is_thin() -> None:
@@ -267,7 +267,7 @@ def test_no_test_imports_another() -> None:
         if used.is_relative_to(tests)
         and not used.is_relative_to(tests / "support")
         and used.name != "__init__.py"
-        and not (used.parent == file.parent == tests / "goldens")  # a program of several files
+        and not (used.parent == file.parent == tests / "goldens")  # this is a program of several files
     ]
 
 
@@ -277,7 +277,7 @@ def test_no_test_depends_on_the_clock() -> None:
     waits = {"run", "communicate", "wait", "join", "urlopen", "get", "post", "Client"}
     violations = set()
     for file in sources("tests"):
-        if file.parent.name == "support" or file.name == "test_kills.py":  # which kills at random moments
+        if file.parent.name == "support" or file.name == "test_kills.py":  # test_kills kills at random moments
             continue
         for node in ast.walk(ast.parse(file.read_text())):
             match node:
@@ -327,7 +327,7 @@ def test_tasks_and_flows_hold_no_logic() -> None:
         assert {*statements} <= {ast.ImportFrom, ast.Assign, ast.If}, file
 
 
-# DVC's documented programming interface and what it is reached by; the rest of it moves without notice.
+# DVC's documented programming interface, and modules needed to use it. Others change without notice.
 PUBLIC_DVC = {"dvc.api", "dvc.cli", "dvc.exceptions", "dvc.repo"}
 DEPENDENCIES_OF_DVC = {"diskcache", "dvc_data", "dvc_objects", "dvc_render", "scmrepo", "voluptuous", "zc"}
 
@@ -342,7 +342,7 @@ def test_only_the_public_modules_of_dvc_are_imported() -> None:
     assert not {name.partition(".")[0] for name in used} & DEPENDENCIES_OF_DVC
 
 
-LONGEST = 60  # lines of a function, its signature and docstring included
+LONGEST = 60  # maximum number of lines of a function, including signature and docstring
 
 
 def test_no_function_is_longer_than_a_screen() -> None:
@@ -355,7 +355,7 @@ def test_no_function_is_longer_than_a_screen() -> None:
     assert not long, "\n".join(long)
 
 
-PARAMETERS, BY_POSITION = 7, 4  # of a public function at most; of a call at most
+PARAMETERS, BY_POSITION = 7, 4  # maximum number for a public function, and for a call
 
 
 STORE = ast.Store()
@@ -422,10 +422,10 @@ def test_no_call_passes_more_than_four_arguments_by_position() -> None:
             if len(passed) > BY_POSITION:
                 wrong.append(f"{file}:{node.lineno}: {name} gets {len(passed)} by position")
     assert not wrong, "\n".join(wrong)
-    assert calls > 1000  # so that a rename of this test's ways to see calls is noticed
+    assert calls > 1000  # so that a change that hides calls from this test is noticed
 
 
-# A name says what a thing is, not how it came about, nor that it is one of several.
+# A name should say what a thing is, not how it was made, or that it is one of several.
 EMPTY = {"found", "made", "kept", "drawn", "told", "where", "one", "known", "asked", "given"}
 NAMED = {ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.FunctionDef: "name", ast.ClassDef: "name"}
 # whose `asked` users' attacks read, and tables have as a column

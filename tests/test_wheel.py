@@ -1,4 +1,4 @@
-"""The package as it is installed elsewhere: what the wheel holds, and audits in an environment without the project."""
+"""The package as it is installed elsewhere: the content of the wheel, and audits without the project's folder."""
 
 from __future__ import annotations
 

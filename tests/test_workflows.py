@@ -1,4 +1,4 @@
-"""What runs on a hosted service: the action's script does what its inputs say, and the files name what exists."""
+"""Workflows on a hosted service: the action's script obeys its inputs, and everything that the files name exists."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def pinned(text: str) -> dict[str, str]:
 
 def test_all_that_is_installed_has_hashes_but_torch() -> None:
     versions = pinned((ROOT / "constraints.txt").read_text())
-    del versions["torch"]  # its local builds have hashes of their own
+    del versions["torch"]  # its local builds have different hashes
     locks = [(ROOT / f"requirements/{name}.lock").read_text() for name in ("audit", "test", "uv")]
     assert pinned(locks[0]) | pinned(locks[1]) == versions
     entries = [

@@ -1,4 +1,4 @@
-"""What averages of draws lose, beside the optimal test of the whole sum, in few dimensions where its law is known."""
+"""Losses of averaged draws, compared with the optimal test on the whole sum, in few dimensions with a known law."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from epsilometer.core.von_mises_fisher import log_moment, quadrature
 from tests.support.sparing import first
 
 Array = NDArray[np.float64]
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(120)  # losses to 4e-5 nats of those by 400
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(120)  # with 400 nodes, losses differ by at most 4e-5 nats
 
 
 def draws(mean: Array, kappa: float, count: int, rng: np.random.Generator) -> Array:

@@ -1,4 +1,4 @@
-"""The noise for a target: it meets it, and less would not."""
+"""The noise for a target epsilon meets the target, and less noise does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an average of draws itself loses under coins: by simulation, and beside Gaussian noise of the same effect."""
+"""Losses of an average of draws under coins, by simulation, compared with Gaussian noise of the same size."""
 
 from __future__ import annotations
 

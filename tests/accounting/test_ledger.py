@@ -1,4 +1,4 @@
-"""The ledger: sums of a person over releases, by kind of claim."""
+"""The ledger adds up a person's losses over releases, for each kind of claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brackets of the exact epsilon: against closed forms, known values, each other, and draws."""
+"""Brackets of the exact epsilon agree with closed forms, known values, each other, and draws."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_at_rate_one_it_is_the_exact_gaussian_profile(sigma: float, steps: int, 
         assert result.upper - result.lower <= 0.01 * max(1, truth)
 
 
-# Loss-distribution accountants of others, to the digits shown (of the published settings of six trainings).
+# From other loss-distribution accountants, to the digits shown, for the published settings of six trainings.
 KNOWN = [
     (1.0, 1 / 420, 4200, 1 / 53_710, 0.7454),
     (3.06, 1 / 40, 1200, 1 / 5_056, 0.8714),
@@ -70,7 +70,7 @@ def test_brackets_contain_what_others_computed(
 )
 def test_finer_brackets_lie_within_coarser_ones(directions: list[Step], steps: int, delta: float) -> None:
     coarse, fine = bracket(directions, steps, delta), bracket(directions, steps, delta, width=0.002)
-    slack = 1e-5 * coarse.upper  # of delta, for floating point
+    slack = 1e-5 * coarse.upper  # a margin of delta for rounding errors
     assert coarse.lower - slack <= fine.lower <= fine.upper <= coarse.upper + slack
     assert fine.upper - fine.lower <= 0.002 * max(1, fine.upper)
 
@@ -190,7 +190,7 @@ def test_places_invert_losses_and_laws_have_mass_one(pair: Pair) -> None:
         x = np.linspace(low, high, 41)[1:-1]
         losses = pair.loss(x)
         assert (np.diff(losses) >= 0).all()
-        seen = np.abs(losses - losses[0]) > 1e-6  # near its least value a loss hardly tells outputs apart
+        seen = np.abs(losses - losses[0]) > 1e-6  # near its minimum, the loss hardly distinguishes outputs
         assert pair.place(losses[seen]) == pytest.approx(x[seen], rel=1e-6, abs=1e-7)
     nodes, weights = np.polynomial.legendre.leggauss(400)
     masses = [
@@ -236,7 +236,7 @@ def test_losses_in_clusters_far_apart(sigma: float, rate: float, steps: int, del
     result = bracket(sampled(sigma, rate), steps, delta)
     assert result.upper - result.lower <= 0.01 * result.upper
     hits = int(binom.isf(delta / 2, steps, rate))
-    seen = exact_gaussian(sigma / math.sqrt(hits), delta / 2)  # so many hits in one release, and the rest of delta
+    seen = exact_gaussian(sigma / math.sqrt(hits), delta / 2)  # `hits` hits in one release, with the rest of delta
     assert 0.5 * seen < result.lower < result.upper < seen
 
 

@@ -1,6 +1,6 @@
-"""The accountants against those that are released as dp-accounting, where that is installed.
+"""The accountants agree with the released package dp-accounting, if it is installed.
 
-It asks for attrs below 24, so that it is no part of the test extra; at run time newer ones do as well.
+That package requires attrs below 24, so it is not in the extra `test`; at run time newer versions work, too.
 """
 
 from __future__ import annotations

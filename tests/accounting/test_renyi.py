@@ -1,4 +1,4 @@
-"""Renyi divergences: closed forms, a released accountant, and never below the exact epsilon."""
+"""Renyi divergences agree with closed forms and a released accountant, and are never below the exact epsilon."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_coin_and_parts() -> None:
     assert log_moment_of(Step((pair, pair), 0.25), 0.7) == pytest.approx(math.log(0.75 + 0.25 * math.exp(2 * alone)))
 
 
-@pytest.mark.slow  # importing torch takes longest
+@pytest.mark.slow  # importing torch takes most of the time
 @pytest.mark.parametrize(
     ("sigma", "rate", "steps", "delta"),
     [

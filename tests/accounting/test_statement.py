@@ -1,4 +1,4 @@
-"""What is said of a training: every epsilon with all that it depends on, and published ones that do not hold."""
+"""The statement about a training: every epsilon with its assumptions, and published epsilons that are not valid."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def log_ratio(kappa: float, means: tuple[np.ndarray, np.ndarray], draw: np.ndarr
     """ln of the densities of one draw about two means, by the density itself."""
     d = len(draw)
     first, second = (log_density(np.array([float(mean @ draw)]), kappa, d)[0] for mean in means)
-    # The cosine's density differs from the draw's by a factor that depends on the cosine alone: take it out.
+    # The cosine's density is the draw's density times a factor that depends only on the cosine. Divide by this factor.
     taken = [(d - 3) / 2 * math.log1p(-(float(mean @ draw) ** 2)) for mean in means]
     return first - second - (taken[0] - taken[1])
 

@@ -1,4 +1,4 @@
-"""The noise of the paper's Table 7, and what its large epsilons are worth."""
+"""The noise of the paper's Table 7, and the guarantees that its large epsilons give."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from benchmarks.table7 import MISPRINTS, PRINTED, TARGETS, Cell, exact, meant, released, reproduced, steps_at, tolerance
 from epsilometer.accounting.renyi import renyi
 
-# By a loss-distribution accountant of others, or by simpler rounding with wide brackets, at the printed sigmas.
+# By another loss-distribution accountant, or by simpler rounding with wide brackets, at the printed sigmas.
 EXACT = {
     ("GPT-2", "CoLA"): {1e3: 666, 1e4: 1840, 1e5: 5_650, 1e6: 44_000},
     ("BERT", "SST2"): {1e3: 541, 1e4: 1_109, 1e5: 1_953, 1e6: 7_070},

@@ -77,7 +77,7 @@ def test_exact_and_sampled_agree(folder: Path, name: str) -> None:
     n = len(words) * draws
     room = np.sqrt(n * np.log(2 * 4 * len(LAWFUL) / ALPHA) / 2)
     assert np.abs(exact["stays"] - sampled["stays"]).max() < room / n  # 0.03
-    assert np.abs(exact["support"] - sampled["support"]).max() < room / len(words)  # 1.4 of up to 50
+    assert np.abs(exact["support"] - sampled["support"]).max() < room / len(words)  # error 1.4, values up to 50
     assert exact["stays"][0] < exact["stays"][1]
     assert exact["support"][0] > exact["support"][1]
 
@@ -119,7 +119,7 @@ def test_a_function_is_sampled_with_reproducible_draws() -> None:
     assert not first.equals(deniability(mechanism, ["3", "other"], [1.0], draws=200, seed=6))
     row = first.row(0, named=True)
     assert row["method"] == "sampled"
-    # All ten come in 200 draws but with probability 10 * 0.9^200 < 1e-8; "other" is never written.
+    # 200 draws miss one of the ten with probability at most 10 * 0.9^200 < 1e-8. "other" is never written.
     assert row["support"] == row["support_low"] == 10
     assert 0 < row["stays"] < 0.25
 

@@ -1,4 +1,4 @@
-"""Rewrites made elsewhere: programs that behave and programs that do not, recorded rewrites with known truth."""
+"""Rewrites from elsewhere: programs that work and programs that fail, and recorded rewrites with a known truth."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_much_is_read_and_written_at_once() -> None:
     code = "import sys\nfor line in sys.stdin:\n print(line.strip()), print('e' * 1000, file=sys.stderr)"
     texts = [f"{i} {'x' * 500}" for i in range(2000)]
     assert rewrite(program(code), texts) == texts
-    assert rewrite(program("print('\\n' * 999)"), texts[:LINES]) == [""] * LINES  # one that reads nothing
+    assert rewrite(program("print('\\n' * 999)"), texts[:LINES]) == [""] * LINES  # a program that reads no input
 
 
 @pytest.mark.parametrize("command", ["", "no-such-program --eps {epsilon}", "'unclosed"])
@@ -248,7 +248,7 @@ def test_constant_rewrites_prove_nothing_though_some_texts_are_in_most_sets() ->
     texts = usual + odd
     table = pl.DataFrame({"original": texts * 30, "epsilon": 1.0, "rewrite": "book a flight and a train to boston"})
     result = audit_recorded(table, ["lexical", "embedding"])
-    assert result["trials"].to_list() == [30 * len(texts) // 2] * 3  # two attacks, and the strongest
+    assert result["trials"].to_list() == [30 * len(texts) // 2] * 3  # rows of two attacks, and of the strongest
     assert result["loss"].to_list() == [0.0, 0.0, 0.0]
 
 
@@ -306,7 +306,7 @@ def test_bad_settings_are_named(settings: dict, message: str) -> None:
 def test_a_misspelt_budget_of_a_command_is_named() -> None:
     with refused("EPS-A094"):
         CommandMechanism("sed s/{eps}//")
-    CommandMechanism("awk {print}")  # braces of its own
+    CommandMechanism("awk {print}")  # the command has braces of its own
 
 
 def test_rewrites_too_few_to_prove_anything_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Gates on deployments that remember their answers: the probabilities that are printed hold for the deployment."""
+"""Gates on deployments that cache their answers: the printed probabilities are valid for the deployment."""
 
 from __future__ import annotations
 

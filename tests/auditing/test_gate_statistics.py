@@ -1,4 +1,4 @@
-"""The gate: how often it is wrong, what it finds, and how many trials that takes."""
+"""The gate: how often it is wrong, what it detects, and how many trials it takes."""
 
 from __future__ import annotations
 

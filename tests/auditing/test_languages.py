@@ -1,4 +1,4 @@
-"""German, Chinese and Arabic texts are audited as English ones are, and what knows English alone is named."""
+"""German, Chinese and Arabic texts are audited like English ones, and the parts that need English are named."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_an_audit_names_what_reads_english_alone(language: str, capsys: pytest.C
         (line,) = said
         assert "components for English (embedding)" in line
     epsilometer.audit(TEXTS[language], lambda text, rng: text, attacks=["lexical"], trials=20, design=ALL_SETS)
-    assert "not English sentences" not in capsys.readouterr().err  # lexical reads any
+    assert "not English sentences" not in capsys.readouterr().err  # the attack `lexical` reads any language
 
 
 def test_what_reads_english_is_what_says_so_or_reads_what_is_embedded(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_the_encoder_says_how_many_texts_it_cut(capsys: pytest.CaptureFixture[st
 def test_identifiers_are_found_by_the_words_of_their_script() -> None:
     assert survives("王小明", "昨天 王 小 明 来了")
     assert not survives("王小明", "昨天 王 大 明 来了")
-    assert not survives("कि", "की")  # other words, by their marks
+    assert not survives("कि", "की")  # different words, because their marks differ
     text = "请问王小明在吗？"
     assert [text[slice(*span)] for span in masked(text, "请问<姓名>在吗？")] == ["王小明"]
 

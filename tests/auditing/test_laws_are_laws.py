@@ -1,6 +1,6 @@
-"""What is stated as a law is checked to be one wherever it is used: an error that names the input, and never a figure.
+"""A stated law is checked wherever it is used. A wrong law gives an error that names the input, and never a figure.
 
-The table says what comes of the words a, b and c; that of b is broken.
+The law is a table of the outputs of the words a, b and c; the row of b is broken.
 """
 
 from __future__ import annotations

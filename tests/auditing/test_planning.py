@@ -1,4 +1,4 @@
-"""How many trials: against the slow search through all numbers of trials, and by the figures of the estimator."""
+"""The planned numbers of trials agree with a slow search through all numbers, and with the estimator."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_a_claim_that_guesses_cannot_test_is_judged_by_its_worst_case(
     mechanism = Spelled(np.asarray(log_softmax([law, law[::-1]], axis=1)), claimed=10.0)
     texts = [" ".join(letters) for letters in product("ab", repeat=3)]
     table = audit(texts, mechanism, [1.0], ["lexical"], trials=40, design=Design(temperature=0))
-    assert set(table["verdict"]) == {NOT_TESTABLE}  # by guesses alone
+    assert set(table["verdict"]) == {NOT_TESTABLE}  # because guesses alone cannot refute the claim
     assert set(table["overall"]) == {VIOLATED if broken else NOT_REFUTED}
     assert set(table["overall_by"]) == {"exact check by its stated law"}
     assert ("loses 25 nats between two of 2 inputs, but the claim is 10" in capsys.readouterr().err) == broken
@@ -452,7 +452,7 @@ def test_equal_length_is_equally_many_characters_in_chinese(capsys: pytest.Captu
     assert row["equal_loss"] == 0
     assert "length alone" not in capsys.readouterr().err
     (row,) = epsilometer.audit(CHINESE, marks, [1.0], ["length"], 4000, design=quick).to_dicts()
-    assert row["equal_loss"] > 0.4  # two texts of three have other punctuation
+    assert row["equal_loss"] > 0.4  # two of three texts have different punctuation
     assert f"length alone proves up to {row['equal_loss']:.2g} nats even between texts of equally many words" in (
         capsys.readouterr().err
     )

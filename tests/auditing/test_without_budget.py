@@ -1,4 +1,4 @@
-"""Mechanisms without a privacy budget: audited, rewritten with and shown without an epsilon, and no other goes without.
+"""Mechanisms without a privacy budget are audited, rewritten with and shown without an epsilon; all others need one.
 
 Everything here is deterministic, so no test can raise a false alarm.
 """

@@ -1,4 +1,4 @@
-"""The page of published claims is written from its data, whose verdicts are the words that the page explains."""
+"""The page of published claims is written from its data, and it explains every verdict in the data."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_shapes_are_the_published_ones(name: str, kind: str, millions: float) ->
         network = getattr(transformers, kind)(gpu.configs(gpu.BASE)[name])
     counts = [
         parameter.numel() for part, parameter in network.named_parameters() if part != "lm_head.weight"
-    ]  # tied in two of them
+    ]  # this weight is tied in two of the models
     assert sum(counts) / 1e6 == pytest.approx(millions, abs=0.1)
 
 

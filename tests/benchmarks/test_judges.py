@@ -1,4 +1,4 @@
-"""The judge by likelihood beside other attacks: which is the strongest other one, and what the page says of it."""
+"""The judge by likelihood, compared with the strongest other attack, and what the page reports about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_the_strongest_other_attack_is_compared_and_its_choice_paid_for() -> Non
     assert row.rival() == "lexical"
     compared = row.compared()
     assert (compared.first_only, compared.second_only) == (0, 30)
-    assert np.isclose(compared.p_value, 2 * 4 * 0.5**30)  # two directions, the best of four
+    assert np.isclose(compared.p_value, 2 * 4 * 0.5**30)  # a two-sided test, corrected for the best of four attacks
 
 
 def test_a_judge_that_beats_every_other_attack_has_the_p_value_of_the_nearest() -> None:

@@ -1,4 +1,4 @@
-"""What classifiers learn from rewrites, a size after the other: which texts, and on which they are tested."""
+"""Classifiers learn from rewrites of increasing numbers of texts: which texts they learn from and are tested on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of maskers, on two of known outcome, and the page that cites it."""
+"""The table of maskers, on two maskers of known outcome, and the page that cites it."""
 
 from __future__ import annotations
 

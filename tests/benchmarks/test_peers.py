@@ -1,4 +1,4 @@
-"""The table of the reference code beside ours can be measured again, and says by which commit each row is."""
+"""The table that compares reference code with ours can be measured again, and each row states its commit."""
 
 from __future__ import annotations
 

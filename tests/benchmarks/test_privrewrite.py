@@ -1,4 +1,4 @@
-"""PrivRewrite from within: what is measured on how many texts."""
+"""The benchmark of PrivRewrite's phases: what it measures, and on how many texts."""
 
 from __future__ import annotations
 

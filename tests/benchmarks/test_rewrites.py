@@ -1,4 +1,4 @@
-"""TeDA's mechanisms on the same texts: which texts they are, and what is said of first tokens."""
+"""TeDA's mechanisms on the same texts: the choice of texts, and the report on first tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of trials beside each other: fewer are the first of more, and embeddings are not of all."""
+"""Several numbers of trials: a smaller number uses the first trials of a larger one, and not all need embeddings."""
 
 from __future__ import annotations
 

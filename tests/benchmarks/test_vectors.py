@@ -1,4 +1,4 @@
-"""Two word vectors at equal loss: what a row of guesses says."""
+"""Two sets of word vectors at equal loss, and the meaning of a row of guesses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mechanism of a cell: whether it may see the texts of its data set, and that its network reads them once."""
+"""The mechanism of a cell: its access to the texts of its data set, and that its network reads them once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of two mechanisms leaks less, and what an average does not show of either."""
+"""Which of two mechanisms leaks less, and what an average does not reveal about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors of rewrites that one stage leaves for another: the same numbers, found by their texts."""
+"""Vectors of rewrites that one stage stores for another: the same numbers, looked up by text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`epsilometer ask`: each question's table, settings without the question's name, and refusals."""
+"""`epsilometer ask`: the table of each question, settings without the question's name, and refusals."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_every_other_question_has_one_table_in_common(capsys: pytest.CaptureFixt
     assert rows["lexical, tail"]["high"] == 1 >= rows["length, tail"]["high"] > 0
     code, out, _ = call(capsys, "ask", "tail", *arguments, *QUICK, "--columns", "trials,covers")
     assert (code, out.splitlines()[0].split()) == (0, ["trials", "covers"])
-    # what survives in part is counted by the question alone, not in the table of its own
+    # Only the question itself counts identifiers that survive in part, not the separate table.
     partly = ("--with", "partly=true", "--with", "kinds=[date]", "--temperature", 0)
     code, out, _ = call(capsys, "ask", "identifiers", *arguments[:3], *partly, "--trials", 2, "--json")
     assert {row["point"] for row in json.loads(out)} == {1}

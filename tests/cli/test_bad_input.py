@@ -1,4 +1,4 @@
-"""Inputs that no command can use: one message each, which names the value or file, the rule and the remedy; code 2."""
+"""Inputs that no command can use give exit code 2 and one message with the value or file, the rule and the remedy."""
 
 from __future__ import annotations
 

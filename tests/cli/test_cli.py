@@ -87,11 +87,11 @@ def test_audit_at_several_epsilons(capsys: pytest.CaptureFixture[str], texts: Pa
         (1.0, "lexical"), (1.0, "length"), (1.0, "strongest"),
     ]  # fmt: skip
     assert rows[0]["loss"] == rows[0]["ceiling"] > 3
-    assert rows[0]["upper"] == "Infinity"  # a string, as JSON has no infinity, and null is what was not computed
-    assert 0 < rows[1]["loss"] < rows[0]["loss"]  # three words each, but not as many characters
+    assert rows[0]["upper"] == "Infinity"  # a string, because JSON has no infinity and null means not computed
+    assert 0 < rows[1]["loss"] < rows[0]["loss"]  # texts have three words each, but different numbers of characters
     notes = err.splitlines()
     assert notes[:2] == ["note: 1 texts without a word dropped", "note: 1 duplicate texts merged"]
-    assert any("length alone proves" in note for note in notes)  # of equally many words
+    assert any("length alone proves" in note for note in notes)  # for texts with equally many words
     code, out, _ = call(capsys, *arguments)
     header, first, _, strongest, *_ = out.split("\n")
     assert header.split() == ["epsilon", "attack", "success_rate", "loss", "upper", "overall"]
@@ -502,7 +502,7 @@ def test_a_seeded_rewrite_is_reproducible_and_says_that_it_is_not_for_release(
 
     whole = seeded(file)
     assert len(whole) == 10_003
-    assert len({line.split()[-1] for line in whole[:100] + whole[-3:]}) > 100  # no block begins the stream anew
+    assert len({line.split()[-1] for line in whole[:100] + whole[-3:]}) > 100  # no block restarts the random stream
     file.write_text("\n".join(f"line {i}" for i in range(5)))
     assert seeded(file) == whole[:5]
 
@@ -605,11 +605,11 @@ def test_an_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(b"text\n" * 10_000)  # one block: its output says that the program has begun
+        process.stdin.write(b"text\n" * 10_000)  # one block, whose output shows that the program has begun
         process.stdin.flush()
         assert process.stdout.readline() == b"text\n"
         process.send_signal(signal.SIGINT)
-        wait_for("it ends", lambda: process.poll() is not None)  # its input stays open: its end would end it, too
+        wait_for("it ends", lambda: process.poll() is not None)  # its input stays open, or it would end
         _, err = finished(process)
     assert process.returncode == 130
     assert err == b"interrupted\n"
@@ -686,7 +686,7 @@ def test_report_prints_estimates_and_place(
     assert "not testable" in out
     check = {"mechanism": "x", "epsilon": 1.0, "claim": "x", "verdict": "violated", "method": "exact"}
     tables.write(pl.DataFrame([check], schema=dict(CLAIMS)), "data/claims.parquet", CLAIMS)
-    _, out, _ = call(capsys, "results", "show")  # as the page, which counts the worst case too
+    _, out, _ = call(capsys, "results", "show")  # like the page, which also counts the worst case
     assert "violated" in out
     assert "not testable" not in out
     assert out.endswith("reports/audit.html\n")
@@ -721,7 +721,7 @@ def test_a_black_box_goes_through_every_kind_of_audit(
     assert {row["epsilon"] for row in rows} == {1, 2}
     assert all(row["verdict"] == "no claim" for row in rows)
     for epsilon in (1, 2):
-        assert max(row["loss"] for row in rows if row["epsilon"] == epsilon) > 0  # lengths and words show through
+        assert max(row["loss"] for row in rows if row["epsilon"] == epsilon) > 0  # rewrites reveal lengths and words
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`epsilometer decide` and `reaudit`: exit codes, and what they write."""
+"""`epsilometer decide` and `reaudit`: exit codes, and written files."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ def test_a_gate_passes_nothing_while_answers_are_missing(
         assert f"{decided['answers'][kind]} {kind} of" in said
         assert f"{kind} of" in (tmp_path / "g.html").read_text()
         assert 'skipped="1"' in (tmp_path / "gate.xml").read_text()
-        if kind == "withheld":  # one text in 60 is more than 1 in 100
+        if kind == "withheld":  # one withheld text in 60 is more than the limit of 1 in 100
             assert run(*chat(server, "gate", *words, "--max-missing", ".001")) == 2
             assert json.loads((tmp_path / "gate.json").read_text())["status"] is None
             assert bad not in capfd.readouterr().err

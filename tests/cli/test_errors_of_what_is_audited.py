@@ -1,4 +1,4 @@
-"""Whatever goes wrong in what is audited, a command ends with 2 and one line, and no text gets out of it."""
+"""If an audited mechanism fails, a command ends with code 2 and one line, which contains no text."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FILES = {"json": "g.json", "junit": "g.xml", "markdown": "g.md", "sarif": "g.sar
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(SHOW, raising=False)
-    sys.modules.pop("epsilometer_user_mine", None)  # of another test
+    sys.modules.pop("epsilometer_user_mine", None)  # loaded by another test
     (tmp_path / "texts.txt").write_text(TEXTS)
     return tmp_path
 
@@ -108,7 +108,7 @@ def test_what_is_written_keeps_to_itself(capfd: pytest.CaptureFixture[str], body
     assert capfd.readouterr() == ("and afterwards it is shown again\n", "by all")
 
 
-REFUSED = {  # what a function returns or raises for one text: what the message must say
+REFUSED = {  # a function's result or error for one text, and words that the message must contain
     "None if '3' in text and 'tea' in text else 'x'": ["NoneType for text 3 of 15", "let it raise", "hidden"],
     "type('Answer', (), {'text': 'x'})() if '3' in text and 'tea' in text else 'x'": [
         "Answer for text 3 of 15",
@@ -176,7 +176,7 @@ def test_a_publication_holds_rewrites_alone(capfd: pytest.CaptureFixture[str]) -
 def test_all_is_shown_on_demand(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, body: str, by: str
 ) -> None:
-    monkeypatch.setenv(SHOW, "1" if by == "the environment" else "")  # which the option sets
+    monkeypatch.setenv(SHOW, "1" if by == "the environment" else "")  # the option sets this variable
     option = ["--show-errors"] if by == "the option" else []
     assert run(*option, *on_texts(AUDIT, body)) == (2 if "raise" in body else 0)
     assert SECRET in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""The command `exact`: two rows a budget, no rewrites, and one message for what it cannot compute."""
+"""The command `exact`: two rows per budget, no rewrites, and one message for mechanisms without an exact loss."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_it_passes_accuses_or_leaves_it_open(project, capsys) -> None:
     assert "BEYOND" in capsys.readouterr().out
     assert (
         gate("--set", "share=0.46", "--limit", "which_text=1.0", "--budget", "300") == 3
-    )  # half of .54 and .46 right: 1 nat
+    )  # success rates for a loss of 1 nat
     assert "OPEN" in capsys.readouterr().out
     assert gate("--set", "share=0", "--limit", "which_text=0.001", "--budget", "300") == 3
     out = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Whatever a server replies, nothing of it is shown, and a command ends with 2 and one line."""
+"""Nothing of a server's hostile reply is shown, and the command ends with code 2 and one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that belong together reach a command as one object, and the command line as options."""
+"""Options that belong together reach a command as one object, and the command line as separate options."""
 
 from __future__ import annotations
 

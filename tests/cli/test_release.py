@@ -1,4 +1,4 @@
-"""`epsilometer release`, in this process and in others that are killed or run at once."""
+"""`epsilometer release`, in this process and in processes that are killed or run at the same time."""
 
 from __future__ import annotations
 

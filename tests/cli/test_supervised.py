@@ -1,4 +1,4 @@
-"""Only a command that says how it ended is believed."""
+"""Only a command that reports its own end counts as ended."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LEFT_BEHIND = """if not os.fork():
 WAITS = "pathlib.Path('part').write_text(str(os.getpid())); os.replace('part', 'pid'); time.sleep(LAST_RESORT)"
 
 
-# A process that is slow to come back from the fork, until Ctrl-C has arrived.
+# A process that returns from the fork only after Ctrl-C has arrived.
 SLOW_FORK = """
 import os, signal, time
 fork = os.fork
@@ -57,7 +57,7 @@ def started(folder: Path, body: str, before: str = "") -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # without a terminal, whose Ctrl-C reaches both processes
+        start_new_session=True,  # without a terminal, because its Ctrl-C would reach both processes
     )
 
 

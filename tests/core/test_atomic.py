@@ -1,4 +1,4 @@
-"""Files are written whole, and never through what somebody else put in their place."""
+"""Files are written whole, and never through a link or file that somebody else put in their place."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_a_pipe_of_another_user_is_replaced(tmp_path: Path) -> None:
     assert path.is_file()
 
 
-# Files that grow, in folders that nobody else can enter; and the writer itself.
+# Files that grow, in folders that nobody else can enter, and the module that writes atomically.
 IN_PLACE = {"core/atomic.py", "auditing/calibration/journal.py", "mechanisms/selection/shared/near_duplicates.py",
             "pipeline/flows/ui.py", "runtime/batches.py", "runtime/hub.py"}  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What is read off a table of scores, beside the same row by row."""
+"""Results computed from a table of scores equal those computed row by row."""
 
 from __future__ import annotations
 

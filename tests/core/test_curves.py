@@ -1,4 +1,4 @@
-"""Claims in zCDP, Renyi and GDP: their deltas beside known laws, and what they allow an adversary."""
+"""Claims in zCDP, Renyi and GDP: their deltas agree with known laws, and with what they allow an adversary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact samplers: tiny cases by enumeration of bits, laws by chi-square tests, and that audits stay as they were."""
+"""Exact samplers: enumeration of bits in tiny cases, chi-square tests of laws, and unchanged results of audits."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_noise_on_latents_follows_the_claimed_law_on_a_public_grid(law: Any) -> 
     noise = law.integers(seeded(4), 20_000).reshape(40, 500)
     rounded = np.trunc(before.astype(np.float64) / (0.7 / 2**24))
     assert np.array_equal(after, ((rounded + noise) * (0.7 / 2**24)).astype(np.float32))
-    assert (np.abs(rounded) * (0.7 / 2**24) <= np.abs(before)).all()  # towards 0: no sensitivity grows
+    assert (np.abs(rounded) * (0.7 / 2**24) <= np.abs(before)).all()  # rounding is towards 0, so no sensitivity grows
 
 
 def test_a_publication_leaves_room_for_its_errors() -> None:
@@ -215,7 +215,7 @@ def test_a_publication_leaves_room_for_its_errors() -> None:
         scale = gaussian_scale(epsilon * (1 - SLACK), 1e-5)
         room = min(2e-9, epsilon * 2.0**-21)
         assert gaussian_log_delta(epsilon - room, scale) < math.log(1e-5) - 1e-10
-    assert 4 * weight_error(1_000_000, 2000.0) < SLACK * 1e-4  # weights, from epsilon 1e-4 on
+    assert 4 * weight_error(1_000_000, 2000.0) < SLACK * 1e-4  # error of weights, for epsilon 1e-4 and more
 
 
 @pytest.mark.parametrize("moves", [Geometric(9), Truncated(9), Truncated(9, 3.0)])
@@ -339,7 +339,7 @@ def test_a_table_of_weights_keeps_within_its_bound_what_was_used_last() -> None:
     table = WeightCache(3 * weights.bytes)
     for key in "abc":
         table.put(key, weights)
-    assert table.get("a") is weights  # and so it is the last that was used
+    assert table.get("a") is weights  # this makes it the most recently used
     table.put("d", weights)
     assert [key for key in "abcd" if table.get(key)] == ["a", "c", "d"]
     table.put("larger", Weights.of(np.zeros(100)))
@@ -402,7 +402,7 @@ def test_the_density_of_published_vector_noise_is_as_steep_as_claimed(dimensions
     assert slope.max() <= 1 + 2e-9
     usual = gammainccinv(dimensions, [0.999, 0.001])
     there = (a[:, 0] > usual[0]) & (a[:, 0] < usual[1])
-    # and where it usually lands it is the law of the mechanism: e^-a up to a constant (but near 0 in one dimension)
+    # Where draws usually land, this is the mechanism's law: e^-a up to a constant (except near 0 in one dimension).
     log_ratio = (logsumexp(log_terms, axis=1) + a[:, 0])[there]
     assert np.ptp(log_ratio) < (1e-5 if dimensions >= 50 else 0.3 if dimensions == 1 else 0.01)
 

@@ -1,4 +1,4 @@
-"""Extras: what the package needs beyond its core, and what is said where that is missing."""
+"""Extras: the packages that optional parts need, and the message if one is missing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def imported() -> set[str]:
                 modules |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 modules.add(str(node.module).partition(".")[0])
-    by_pytest = {"pytest"}  # which loads `pytest_plugin` itself
+    by_pytest = {"pytest"}  # pytest itself loads `pytest_plugin`
     return modules - set(sys.stdlib_module_names) - STUBS - by_pytest - {"epsilometer", "tests"}
 
 
@@ -70,7 +70,7 @@ def test_public_calls_explain_what_is_missing(name: str, expected: type[Exceptio
 
 def test_the_command_line_explains_it_in_one_line(monkeypatch, capsys) -> None:
     monkeypatch.setitem(sys.modules, "epsilometer.cli.app", None)
-    with pytest.raises(SystemExit) as stopped:  # a module of its own is a fault, not an extra
+    with pytest.raises(SystemExit) as stopped:  # a missing module of the package is a fault, not a missing extra
         main(["list"])
     assert stopped.value.code == 2
     assert "pip install" not in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Words of a file that was taken for a table of another kind: on a terminal they are quoted, in logs counted."""
+"""Words of a file that was read as another kind of table are quoted on a terminal and counted in logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written as JSON: infinities are strings, and null is what was not computed. Everything is deterministic."""
+"""JSON output: infinities are strings, and null means not computed. Everything is deterministic."""
 
 from __future__ import annotations
 

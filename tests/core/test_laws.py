@@ -60,7 +60,7 @@ def test_likelihood_against_a_loop() -> None:
             assert total[i] == pytest.approx(twin)
     assert likelihoods[0][4] == -np.inf  # another length
     assert likelihoods[0][5] == -np.inf  # an impossible unit
-    assert likelihoods[0][3] == 0  # nothing to say of an empty text
+    assert likelihoods[0][3] == 0  # an empty text has likelihood 1
 
 
 def test_rows_are_normalised_alike_however_many_stand_together() -> None:

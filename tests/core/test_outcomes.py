@@ -1,4 +1,4 @@
-"""Outcomes: what an anonymiser says of each text goes where the text goes."""
+"""An anonymiser's outcome for a text stays with the text."""
 
 from __future__ import annotations
 

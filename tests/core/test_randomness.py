@@ -44,7 +44,7 @@ def test_numbers_continue_where_they_stopped() -> None:
 
 @pytest.mark.parametrize(("draws", "first"), [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 5), (4, 2**33 + 1)])
 def test_numbers_do_not_depend_on_how_many_are_asked_for(draws: int, first: int) -> None:
-    noise = Noise.named(20_000, "numbers")  # more than are computed at a time
+    noise = Noise.named(20_000, "numbers")  # more streams than are computed at a time
     alone = [noise.uniforms(1, first + i)[:, 0] for i in range(draws)]
     np.testing.assert_array_equal(noise.uniforms(draws, first), np.stack(alone, axis=1))
     if not first:

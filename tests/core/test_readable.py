@@ -1,4 +1,4 @@
-"""Paths that cannot be read to an end are refused, in one line and with code 2, by commands and by parameter files."""
+"""Paths that cannot be read to an end are refused by commands and parameter files, in one line and with code 2."""
 
 from __future__ import annotations
 

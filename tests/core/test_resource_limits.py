@@ -1,4 +1,4 @@
-"""Bounds: each has a message and a variable, and the page that lists them has them all."""
+"""Resource limits: each has a message and an environment variable, and the page lists all of them."""
 
 from __future__ import annotations
 

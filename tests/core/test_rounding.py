@@ -23,7 +23,7 @@ NUMBERS = st.floats(min_value=1e-12, max_value=1e12)
         ("upper", 0.82001, "0.8201"),
         ("tpr_high", 0.5, "0.5"),
         ("p_value", 1.23401e-9, "1.235e-09"),
-        ("success_rate", 0.98765, "0.9877"),  # an estimate: to the nearest
+        ("success_rate", 0.98765, "0.9877"),  # an estimate, rounded to the nearest
         ("epsilon", 0.1, "0.1"),
         ("point", -0.0, "0"),
         ("upper", math.inf, "∞"),

@@ -1,4 +1,4 @@
-"""Studies are found by their entry points, and none is lost in silence."""
+"""Studies are found by their entry points, and a study that fails to load is reported."""
 
 from __future__ import annotations
 

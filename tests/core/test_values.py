@@ -1,4 +1,4 @@
-"""Numbers that a user wrote, by the one parser of the command line and of parameter files."""
+"""Numbers from a user are read by the same parser on the command line and in parameter files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The law of the cosine, against Bessel functions and continued fractions in high precision."""
+"""The law of the cosine agrees with Bessel functions and continued fractions in high precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aliases that stand for billions of values are refused before anything walks over these."""
+"""Aliases that expand to billions of values are refused before any code visits them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_measure_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EPSILOMETER_YAML_NODES", "10")
     with refused("EPS-C075", "10"):
         load("a: &a [1, 2, 3]\nb: [*a, *a, *a, *a]\n")
-    assert load("x: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]")["x"][-1] == 11  # long, and written out
+    assert load("x: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]")["x"][-1] == 11  # a long list without aliases
     monkeypatch.setenv("EPSILOMETER_YAML_NODES", "many")
     with refused("EPS-C046", "0", "many"):
         load("a: &a [1]\nb: [*a]\n")

@@ -1,4 +1,4 @@
-"""Conversations: messages in a fixed order, by people who become numbers."""
+"""Conversations: messages are in a fixed order, and people are replaced by numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets of the hub: the files that their card names come whole, and are read without a network afterwards."""
+"""Data sets of the hub: the files that their card lists are fetched whole, and read without a network afterwards."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_first_rows_are_read_as_a_stream(served: Hub) -> None:
     table = load(NAME, "cola", COMMIT, rows=7)
     assert table.filter(split="train")["sentence"].to_list() == [f"sentence {i}" for i in range(7)]
     assert set(table["label"]) == {"acceptable", "unacceptable"}
-    assert len(read(f"{NAME}@v1", "sentence", rows=2)) == 2  # of no configuration: all data of its only one
+    assert len(read(f"{NAME}@v1", "sentence", rows=2)) == 2  # without a configuration: all data of the only one
 
 
 def test_a_data_set_that_is_a_program_is_refused(served: Hub) -> None:

@@ -1,4 +1,4 @@
-"""Joint attributes: their classes, and which column a name means."""
+"""Joint attributes: their classes, and the column that a name refers to."""
 
 from __future__ import annotations
 

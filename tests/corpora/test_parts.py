@@ -1,4 +1,4 @@
-"""Parts of a data set: nothing in two of them, whatever holds rows together."""
+"""Parts of a data set: no text, pair or group of rows is in two of them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def together(table: pl.DataFrame, columns: list[str]) -> np.ndarray:
 def test_groups_are_what_texts_and_columns_hold_together(table: pl.DataFrame, columns: list[str]) -> None:
     of = groups(table, columns)
     np.testing.assert_array_equal(of[:, None] == of, together(table, columns))
-    assert list(dict.fromkeys(of.tolist())) == list(range(of.max() + 1))  # numbered as they first occur
+    assert list(dict.fromkeys(of.tolist())) == list(range(of.max() + 1))  # numbered in the order of first occurrence
 
 
 @given(tables(), st.integers(0, 5), st.floats(0, 1), st.floats(0, 1))

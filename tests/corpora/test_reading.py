@@ -1,4 +1,4 @@
-"""Where texts come from: every format through the real reader, every mistake with its own message."""
+"""Sources of texts: the real reader reads every format, and every mistake has its own message."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_bad_input_is_named(tmp_path: Path, name: str, content: str | bytes, set
         ("hello there\n", "utf-16-le", "utf-16-le"),  # valid UTF-8, with NULs
     ],
 )
-@pytest.mark.parametrize("before", ["", "plain English\n" * 6000])  # beyond what a look at the beginning shows
+@pytest.mark.parametrize("before", ["", "plain English\n" * 6000])  # also beyond the part that is inspected first
 def test_an_encoding_is_named_by_its_bytes(tmp_path: Path, text: str, encoding: str, named: str, before: str) -> None:
     if before and encoding.startswith("utf"):
         text, before = before, ""
@@ -316,7 +316,7 @@ def test_prepare_drops_merges_and_counts() -> None:
     )
     corpus = prepare(table, ["stars"])
     assert corpus.counts == {"rows": 7, "empty_dropped": 2, "duplicates_merged": 2, "texts": 3}
-    # Of "A b" the row in train stays, not the first one; case tells texts apart; texts keep their layout.
+    # For "A b", the row in train stays instead of the first row. Case distinguishes texts, and texts keep their layout.
     assert corpus.table["text"].to_list() == [" a b", "A b\n", "c"]
     assert corpus.table["split"].to_list() == ["train", "train", "train"]
     assert corpus.table["stars"].to_list() == ["4", "5", None]
@@ -325,7 +325,7 @@ def test_prepare_drops_merges_and_counts() -> None:
 
 
 def test_ids_are_stable_and_belong_to_the_text() -> None:
-    # Pinned: an id must not change between releases, or every stored trial would name another text.
+    # Ids must not change between releases; otherwise every stored trial would refer to another text.
     table = prepare(raw(text=["hello there", "bye"], split=["train", "train"])).table
     other = prepare(raw(text=["bye", "hello there"], split=["test", "train"])).table
     assert table["id"].to_list() == ["aba33ef6e337ac29", "416d90fdfef12f9f"]
@@ -359,7 +359,7 @@ def test_real_data_without_a_column_text() -> None:
         read(SHARED / "data" / "stsb.parquet", text="score")
 
 
-TALK = 'pair\t"Well\tyes\nother\tno" she\tso\n'  # as in GLUE's files: quotes are text, and need no partner
+TALK = 'pair\t"Well\tyes\nother\tno" she\tso\n'  # as in GLUE's files, quotes are text and need not be paired
 
 
 def test_layouts(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The embedded corpora: what they must be for the default audit to mean something.
+"""The embedded corpora have the properties that the default audit needs.
 
 Everything here is deterministic (fixed seed, pinned releases), so no test can raise a false alarm.
 """

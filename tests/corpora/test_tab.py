@@ -1,4 +1,4 @@
-"""The Text Anonymization Benchmark: documents in its form, and what survives of their entities."""
+"""The Text Anonymization Benchmark: documents in its form, and survival of their entities."""
 
 from __future__ import annotations
 

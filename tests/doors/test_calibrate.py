@@ -1,4 +1,4 @@
-"""The epsilon at which a figure meets a target: known truths, ends of the range, budgets, refusals."""
+"""The epsilon at which a figure meets a target: known truths, ends of the range, budgets and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of two leaks less, or keeps more, by any question: errors, power, McNemar's test, refusals."""
+"""Which of two mechanisms leaks or retains more, for any question: errors, power, McNemar's test and refusals."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Every question in every way that its evidence allows, on four subjects.
+"""Every question, in every way of asking that its evidence allows, on four subjects.
 
-`identity`, where every fact shows; `constant`, where none does; randomised response, whose loss is true; and a
-component that fails. Attacks, trials and texts are few: a leak is either total or absent, so each answer but those of
-randomised response is wrong with a probability below 1e-6.
+The subjects are `identity`, which reveals everything; `constant`, which reveals nothing; randomised response, whose
+loss is known; and a component that fails. Attacks, trials and texts are few. Except for randomised response, a leak is
+either total or absent, so each answer is wrong with probability below 1e-6.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ SETTINGS = {
     "authorship": {"author": "gender", "authors": 2, "together": (1, 3)},
     "linking": {"author": "author", "among": 4, "attacks": ["bm25"]},
 }
-LIMITS = {"attribute": 0.8, "claim": 0.0, "identifiers": 0.2, "linking": 0.8, "tail": 0.05}  # of the others 0.5
-TRIALS = {"attribute": 400, "linking": 40, "identifiers": 120, "similarity": 120, "tail": 3000}  # of the others 600
+LIMITS = {"attribute": 0.8, "claim": 0.0, "identifiers": 0.2, "linking": 0.8, "tail": 0.05}  # 0.5 for all others
+TRIALS = {"attribute": 400, "linking": 40, "identifiers": 120, "similarity": 120, "tail": 3000}  # 600 for all others
 WORDS = {"f": ("gown", "purse", "scarf"), "m": ("beard", "razor", "tie")}
 KNOWN = 6.0  # the epsilon of randomised response, among 120 texts
 
@@ -120,11 +120,11 @@ def test_who_tells_everything_is_beyond_and_who_tells_nothing_never_is(name: str
                 answer(name, door, shipped(name, leaks))
             continue
         status = answer(name, door, shipped(name, leaks))
-        if name == "similarity":  # whose limit is the smallest value
+        if name == "similarity":  # its limit is the smallest value allowed
             assert (status is Status.BEYOND) == (leaks == "constant")
         elif leaks == "identity":
             assert status is Status.BEYOND
-        elif name == "worst_pair":  # attacks bound no pair that they did not try
+        elif name == "worst_pair":  # attacks give no bound for pairs that they did not try
             assert status in (Status.OPEN, Status.NOT_TESTABLE, Status.WITHIN)
         elif name == "identifiers":
             assert status is Status.WITHIN, "a count covers every reader"

@@ -1,4 +1,4 @@
-"""The question that docs/concepts/questions.md shows, asked in every way from its file."""
+"""The question in docs/concepts/questions.md, asked from its file in every way."""
 
 from __future__ import annotations
 

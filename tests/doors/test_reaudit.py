@@ -1,4 +1,4 @@
-"""Re-audits of any question's figures: what a change takes, and what cannot be compared."""
+"""Re-audits of any question's figures: what counts as a change, and what cannot be compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of a question: figures and statuses of one observation, by attacks and by laws."""
+"""The record of a question: figures and statuses from one observation, by attacks and by laws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proposed limits are round numbers above what leaks today, and the workflow that is written keeps them."""
+"""Proposed limits are round numbers above today's leaks, and today's mechanism passes the generated workflow."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_kind_that_is_hidden_gets_a_limit_which_the_gate_keeps(folder: Path, c
 
 
 def test_attributes_and_linking_of_the_columns_that_are_named(folder: Path, capsys, monkeypatch) -> None:
-    monkeypatch.setattr("epsilometer.doors.suggest.TEXTS", 30)  # the least that show a share of .2 kept
+    monkeypatch.setattr("epsilometer.doors.suggest.TEXTS", 30)  # the fewest that can prove a limit of .2
     settings = [
         "--with",
         "attribute.attribute=gender",

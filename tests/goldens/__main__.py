@@ -3,7 +3,7 @@
 python -m tests.goldens [SECTION ...]           compare all sections, or those named: exit code 1 for a difference
 python -m tests.goldens freeze [SECTION ...]    replace the frozen results, and name the first difference as well
 
-A section is a file in `frozen`; one that fails is named and the others go on. Each line says the processor time.
+A section is a file in `frozen`. If a section fails, the others still run. Each line states the processor time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Arithmetic that does not follow the processor.
+"""Arithmetic that does not depend on the processor.
 
-NumPy, SciPy, PyTorch and MKL choose their code by the processor, and sums and exponentials differ in the last bit by
-that choice. A search or a training makes more of it. So sections run without wider instructions than AVX2, and with
-kernels that all x86-64 processors with AVX2 have. `fingerprint` shows where that was not enough.
+NumPy, SciPy, PyTorch and MKL choose their code by the processor, so sums and exponentials may differ in the last bit.
+A search or a training amplifies such differences. So sections run without instructions wider than AVX2, and with
+kernels that all x86-64 processors with AVX2 have. `fingerprint` shows whether this was enough.
 """
 
 from __future__ import annotations

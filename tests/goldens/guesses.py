@@ -46,7 +46,7 @@ def _in_projects() -> dict[str, Any]:
         for again in (0, 1):
             records = recorded()
             with TemporaryDirectory() as folder:
-                Path(folder, f"plain_{seed}_{again}.py").write_text(PLAIN)  # a process loads a name once
+                Path(folder, f"plain_{seed}_{again}.py").write_text(PLAIN)  # a process loads each module name once
                 run(
                     Path(folder),
                     _reaudited(seed, again),

@@ -1,4 +1,4 @@
-"""Outs of the default audit and of the leaderboard, by DVC's records; no stage runs."""
+"""Outputs of the default audit and of the leaderboard, from DVC's records; no stage runs."""
 
 from __future__ import annotations
 

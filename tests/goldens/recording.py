@@ -1,7 +1,7 @@
 """The guesses of attacks, recorded where `core.attack.guess_and_score` returns them.
 
-They are kept by class of the attack and by epsilon, in order of the calls. Calls that split the same trials in another
-way give the same record.
+Guesses are stored by class of the attack and by epsilon, in the order of calls. Calls that split the same trials
+differently give the same record.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from epsilometer.core import attack
 from tests.goldens.system_words import restart
 from tests.goldens.values import digest
 
-_PART = 100  # trials of a digest
+_PART = 100  # trials per digest
 Recorded = dict[tuple[str, float], list[attack.Guesses]]
 
 
@@ -31,7 +31,7 @@ def _recording(by: attack.Attack, rewrites: Any, candidates: Any, contexts: Any)
     return guesses
 
 
-for module in [*sys.modules.values()]:  # some have imported it by name
+for module in [*sys.modules.values()]:  # some modules have imported the function by name
     if vars(module).get("guess_and_score") is _guess_and_score:
         vars(module)["guess_and_score"] = _recording
 

@@ -1,6 +1,6 @@
 """Compute one section: python -m tests.goldens.section NAME FILE
 
-Each has a process of its own, so nothing that one loads, patches or breaks reaches another.
+Each section has a separate process, so modules that one loads, patches or breaks do not affect another.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The frozen results in parts that are computed one by one."""
+"""The frozen results, in sections that are computed separately."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.goldens.values import flat
 from tests.support.places import ROOT
 
 FROZEN = Path(__file__).parent / "frozen"
-SECTIONS = (  # a module and what it computes, the longest first
+SECTIONS = (  # a module and its section, the slowest first
     *("guesses_tem", "guesses_project", "studies_texts", "studies_anonymity"),
     *("studies_leaderboard", "studies_training", "commands_audit", "commands_gate", "commands_other"),
     *("guesses_coin", "guesses_plain", "commands_bench", "locks_audit", "locks_leaderboard"),

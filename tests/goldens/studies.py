@@ -25,7 +25,7 @@ from tests.support.dvc_project import compose
 from tests.support.places import ROOT
 
 HERE = Path(__file__).parent
-_LEFT_OUT = ("code", "resources", "report")  # records of code and content, and prose
+_LEFT_OUT = ("code", "resources", "report")  # records of code and content, and the report's text
 
 
 def results(study: str) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def run(folder: Path, params: dict[str, Any], only: Collection[str] = ()) -> Non
         from tests.support.tiny_models import save_word_bert
 
         save_word_bert(folder / "tiny", ["the", "a", "and", "was", "is", "good", "great", "bad", "service", "food"])
-    subprocess.run(["git", "init", "-q", str(folder)], check=True)  # DVC reads a project of a Git repository alone
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)  # DVC reads only projects in a Git repository
     (folder / ".dvc").mkdir()
     shutil.copy(ROOT / ".dvc/config", folder / ".dvc")
     compose(folder)

@@ -1,4 +1,4 @@
-"""The operating system's random words, seeded: what an audit or a publication draws from them is frozen as well."""
+"""A seeded replacement of the operating system's random words, so that draws from them can be frozen, too."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ def _seeded(size: int) -> bytes:
     return hashlib.shake_128(str(next(_calls)).encode()).digest(size)
 
 
-vars(exact_samplers)["os"] = SimpleNamespace(urandom=_seeded)  # every draw from the system comes by this name
+vars(exact_samplers)["os"] = SimpleNamespace(urandom=_seeded)  # every draw from the system uses this name

@@ -1,4 +1,4 @@
-"""No commit changes a frozen result unseen, and a difference is named."""
+"""A commit that changes a frozen result is detected, and the difference is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results as JSON that stays small and still names the first difference."""
+"""Results as short JSON in which the first difference can still be named."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-TIMED = {"seconds", "words_a_second"}  # fields that hold what a clock said
+TIMED = {"seconds", "words_a_second"}  # fields that depend on the clock
 _SHOWN = 4  # values at the start of a long list
 
 

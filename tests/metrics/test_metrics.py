@@ -1,4 +1,4 @@
-"""Metrics of similarity: against values computed by hand and the texts' ends, and the table that they make."""
+"""Metrics of similarity: values computed by hand, empty and extreme texts, and the table that they make."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_jaccard_by_hand() -> None:
 
 def test_changed_words_by_hand() -> None:
     assert of(Changed(), "a b c d", "a x c d") == 1 / 4
-    assert of(Changed(), "a b c d", "new a b c d") == 1 / 5  # put in once, although every word has moved
+    assert of(Changed(), "a b c d", "new a b c d") == 1 / 5  # one insertion, although every word has a new position
     assert of(Changed(), "a b c d", "c d") == 2 / 4
     assert of(Changed(), "a b c", "x y") == 1
     assert Changed().measure(BEFORE, AFTER).tolist() == [1, 1, 0, 0, 0, 1]
@@ -69,7 +69,7 @@ def test_bleu_by_hand() -> None:
     reference, rewrite = "the cat sat on the mat", "the cat sat on mats"
     expected = math.exp(1 - 6 / 5) * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25
     assert of(Bleu(), reference, rewrite) == pytest.approx(expected)
-    assert of(Bleu(), "play a song", "PLAY a song.") == pytest.approx(1)  # effective order: there is no 4-gram
+    assert of(Bleu(), "play a song", "PLAY a song.") == pytest.approx(1)  # effective order, without 4-grams
     assert Bleu().measure(BEFORE, AFTER).tolist() == pytest.approx([0, 0, 1, 1, 1, 0])
 
 
@@ -94,10 +94,10 @@ def test_meteor_by_hand() -> None:
         precision, recall = matches / written, matches / reference
         return precision * recall / (0.9 * precision + 0.1 * recall) * (1 - 0.5 * (chunks / matches) ** 3)
 
-    assert of(Meteor(), "the cats sat down", "the cat sat") == pytest.approx(expected(3, 3, 4, 1))  # cats by its stem
+    assert of(Meteor(), "the cats sat down", "the cat sat") == pytest.approx(expected(3, 3, 4, 1))  # cats by stem
     assert of(Meteor(), "a b c d", "c d a b") == pytest.approx(expected(4, 4, 4, 2))
     assert of(Meteor(), "buy a car", "buy an automobile") == pytest.approx(expected(1, 3, 3, 1))  # no synonyms
-    assert Meteor().measure(BEFORE, AFTER).tolist() == [0, 0, 1, 0.5, 1, 0]  # one word: never more than a half
+    assert Meteor().measure(BEFORE, AFTER).tolist() == [0, 0, 1, 0.5, 1, 0]  # a single word scores at most a half
 
 
 def test_cosine_is_that_of_the_encoder() -> None:
@@ -173,7 +173,7 @@ def test_parts_of_speech_by_hand() -> None:
     tags = metric.tags(["the old dog barked loudly", "The old dog barked, loudly!"])
     assert [*tags.values()] == [["DET", "ADJ", "NOUN", "VERB", "ADV"]] * 2
     assert of(metric, "the old dog barked loudly", "the young cat slept quietly") == 1
-    # One word less of five, the others' tags are those they were.
+    # One of five words is removed, and the tags of the others do not change.
     assert of(metric, "the old dog barked loudly", "the dog barked loudly") == pytest.approx(1 - 1 / 5)
     assert metric.measure(BEFORE, AFTER)[:5].tolist() == [0, 0, 1, 1, 1]
     assert of(metric, "dog " * 200, "dog " * 200 + "dog") == pytest.approx(1 - 1 / 201, abs=0.05)  # in runs of 60 words
@@ -184,7 +184,7 @@ def test_perplexity_is_e_to_the_mean_loss(tmp_path: Path) -> None:
     from transformers import AutoModelForCausalLM
 
     folder = save_gpt2(tmp_path)
-    text, ids = "a b c the", [1, 8, 9, 10, 6]  # opened by </s>, as the tokeniser's only special token
+    text, ids = "a b c the", [1, 8, 9, 10, 6]  # begins with </s>, the tokeniser's only special token
     with torch.inference_mode():
         logits = AutoModelForCausalLM.from_pretrained(folder).eval()(torch.tensor([ids])).logits[0].double()
     possible = [i for i in range(17) if i not in (0, 2)]  # <pad> and <unk> are never put out
@@ -260,7 +260,7 @@ def test_equal_pairs_are_measured_once_and_nothing_is_null() -> None:
 def test_a_token_of_a_megabyte_is_cut() -> None:
     table = epsilometer.similarity(["x" * 1_000_000, "play a song"], ["x" * 999_999 + "y", "y" * 1_000_000])
     assert table.null_count().row(0) == (0,) * 7
-    assert table["changed"].to_list() == [0, 1]  # alike in the first 10,000 characters
+    assert table["changed"].to_list() == [0, 1]  # the texts are equal in the first 10,000 characters
 
 
 def test_the_call_gives_a_row_a_pair() -> None:

@@ -25,7 +25,7 @@ def fill(path: Path) -> bytes:
 
 def stored(path: Path) -> dict[bytes, Completion]:
     with closing(Store(path)) as store:
-        assert store.revision("there") in (NEWEST, "")  # an older one would bring older answers back
+        assert store.revision("there") in (NEWEST, "")  # an older revision would bring back older answers
         return {
             key: store.get(key, answer.revision) for key, answer in ANSWERS.items() if store.has(key, answer.revision)
         }
@@ -44,7 +44,7 @@ def test_a_flipped_bit_loses_answers_but_changes_none(tmp_path: Path, capsys: py
         assert (str(path) in said) or left == ANSWERS
         lost += left != ANSWERS
         assert stored(path) == left
-        assert not capsys.readouterr().err  # the damage is gone
+        assert not capsys.readouterr().err  # the damaged store was replaced
     assert lost > 50
 
 

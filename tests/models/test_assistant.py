@@ -1,4 +1,4 @@
-"""Questions to language models: an answer has the form that was asked for, or is asked for once more, or is none."""
+"""Questions to language models: an answer has the requested form, is requested once more, or counts as missing."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_model_without_a_chat_template_is_refused(tmp_path: Path) -> None:
 
 def test_one_without_a_template_continues_instruction_and_text_where_that_is_wanted(tmp_path: Path) -> None:
     plain = tiny_models.save_gpt2(tmp_path / "plain")
-    bare = tiny_models.save_gpt2(tmp_path / "bare", chat="{{ messages[0].content }}")  # a message and nothing about it
+    bare = tiny_models.save_gpt2(tmp_path / "bare", chat="{{ messages[0].content }}")  # the message without a frame
     framed = tiny_models.save_gpt2(tmp_path / "framed", chat=tiny_models.CHAT)
     noise = Noise.named(5, "x")
     own = LocalAssistant(plain, 0, longest=6, chat=False).answers(QUESTIONS, noise, 0)

@@ -125,7 +125,7 @@ def test_a_pin_of_the_hub_keeps_its_bounds(tmp_path: Path, monkeypatch: pytest.M
     with refused("EPS-N011"):
         destination("someone/small-t5")
     with refused("EPS-N007"):
-        bounds("someone/small-t5")  # bound to the pin, not to the name
+        bounds("someone/small-t5")  # the bounds belong to the pin, not to the name
     mechanism = DPPrompt(resource="small-t5.json", max_new_tokens=2)
     assert (mechanism.law.low, mechanism.law.high) == (-1.0, 2.0)
     bare = Path("bare.json")

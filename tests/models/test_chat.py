@@ -1,4 +1,4 @@
-"""The endpoint client, against a real server on this machine that fails in every way an endpoint can."""
+"""The endpoint client, tested with a local server that fails in every way an endpoint can."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_each_question_is_asked_once_and_kept(server: Server, tmp_path: Path) ->
     assert server.answered == {"a": 1, "b": 1, "c": 1, "d": 1}
     Chat("m", store).complete(ask("a"), 6)
     Chat("n", store).complete(ask("a"), 5)
-    assert server.answered["a"] == 3  # another length, another model: other questions
+    assert server.answered["a"] == 3  # another length and another model give other requests
     assert Chat("m", store).complete([], 5) == []
 
 
@@ -87,7 +87,7 @@ def test_a_count_of_tokens_that_is_none_is_no_answer(count: object, server: Serv
 
 def test_no_more_requests_at_a_time_than_asked_for(server: Server, tmp_path: Path) -> None:
     three = threading.Barrier(3)
-    # The first is asked alone; of the others none is answered before three are asked.
+    # The first question is sent alone. None of the others is answered before three have been sent.
     server.reply = lambda message: message if message == "a" else f"{three.wait(LAST_RESORT)}"
     server.delay = 0.05  # time for a fourth
     Chat("m", tmp_path / "s", workers=3).complete(ask(*"abcdefghijklm"), 5)
@@ -173,7 +173,7 @@ def test_an_answer_that_never_ends_is_late(
     server.fault = lambda message, attempt: fault
     with refused("EPS-N031", "2"):
         Chat("m", tmp_path / "s", timeout=0.3).complete(ask("a"), 5)
-    assert len(tries) == 4  # two for the first question, as for any other, and two once it is known to be late
+    assert len(tries) == 4  # two attempts for the first question, and two after it is known to be late
 
 
 def test_an_answer_without_end_does_not_fill_the_memory(
@@ -538,7 +538,7 @@ def test_against_transformers_serve(tmp_path: Path, cache: Path, monkeypatch: py
         assert [answer.prompt_tokens for answer in answers] == [answer.prompt_tokens for answer in local]
         attack = JudgeAttack(model=str(folder), endpoint=True, reading="generate")
         assert set(judged(attack)) <= {0, 1}
-        assert attack.tally(1.0)["at_random"] == 4  # a random model keeps no form
+        assert attack.tally(1.0)["at_random"] == 4  # a random model never answers in the requested form
     finally:
         process.terminate()
         process.wait()

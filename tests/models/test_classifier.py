@@ -1,4 +1,4 @@
-"""Classifiers of all kinds: that they learn what is there, are the same whatever they are asked with, and are kept."""
+"""Classifiers of all kinds learn the labels, do not depend on the batch, and are saved."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_classifier_is_kept(classifier: Classifier, tmp_path: Path) -> None:
     classifier.save(tmp_path / "folder")
     again = load(tmp_path / "folder")
     assert (again.kind, list(again.classes)) == (classifier.kind, list(classifier.classes))
-    assert (again.probabilities(texts) == classifier.probabilities(texts)).all()  # saving rounds the weights of both
+    assert (again.probabilities(texts) == classifier.probabilities(texts)).all()  # saving rounded both classifiers
 
 
 def test_the_last_layers_alone_are_trained(tiny: FineTuning, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Model folders without checksums whose files are damaged: one message that names the file, before room is made."""
+"""Damaged files in model folders without checksums: one message that names the file, before memory is allocated."""
 
 from __future__ import annotations
 

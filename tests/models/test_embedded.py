@@ -1,4 +1,4 @@
-"""What the mechanisms read when nothing else is given: made once, and said."""
+"""The default resources of mechanisms are built once, and the build is reported."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_bfloat16_is_near() -> None:
         Encoder("all-MiniLM-L6-v2", precision="bfloat16").encode(texts) * Encoder("all-MiniLM-L6-v2").encode(texts)
     ).sum(1)
     assert near.min() > 0.999
-    assert near.max() < 1 - 1e-7  # it did compute in another precision
+    assert near.max() < 1 - 1e-7  # so the precision really differed
 
 
 def test_long_texts_are_cut_and_counted() -> None:

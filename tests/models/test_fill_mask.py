@@ -1,4 +1,4 @@
-"""What a masked language model expects where a text has one mask and the model sees nothing else."""
+"""Predictions of a masked language model for a text with a single mask, when the model sees no other mask."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_an_answer_depends_on_its_place_alone(model: FillMask) -> None:
     places = [TABLE, LUIGI, DRAGS, FIRST_DRAGS, TABLE]
     together = model.log_probabilities(TEXTS, places)
     assert together[0] == together[4]
-    assert together[2] != together[3]  # the same word at another place
+    assert together[2] != together[3]  # the same word at another position
     assert [model.log_probabilities(TEXTS, [place])[0] for place in places] == together.tolist()
 
 

@@ -141,13 +141,13 @@ def test_the_first_token_costs_at_most_epsilon(models: dict[str, Generator]) -> 
         assert sorted(np.concatenate(rows)) == list(range(len(texts)))
         for epsilon in (0.5, 8.0):
             budgets = torch.full((len(texts),), epsilon, dtype=torch.float64)
-            # A range narrower than the logits, so that both ends of the clip are met.
+            # A range narrower than the logits, so that both clip bounds are reached.
             table = TokenLaw(-0.5, 0.5).log_probabilities(first, budgets)
             worst = float((table.max(0).values - table.min(0).values).max())
             assert 0.5 * epsilon < worst <= epsilon + 1e-9
             few = TokenLaw(-0.5, 0.5, top_k=4).log_probabilities(first, budgets)
             possible = few.isfinite()
-            assert (possible.any(0) & ~possible.all(0)).any()  # an output of one text alone
+            assert (possible.any(0) & ~possible.all(0)).any()  # some output is possible for only one text
 
 
 def test_a_token_is_drawn_however_far_all_are_below_the_upper_bound() -> None:
@@ -177,14 +177,14 @@ def test_rows_that_ended_leave_the_batch(models: dict[str, Generator], monkeypat
 
     monkeypatch.setattr(model, "step", counted)
     sequences = draw(model, LAW, np.zeros(128, int), 1.0, 30)
-    # Step t is for the rows that are longer than t, those that drew the same so far counted once.
+    # Step t processes the rows longer than t; rows with equal tokens so far are counted once.
     rows = [tuple(sequences.row(i)) for i in range(128)]
     least = sum(-(-len({row[:t] for row in rows if len(row) > t}) // 16) for t in range(1, 30))
     assert steps == least < 8 * 29
 
 
 def test_special_and_padding_entries_are_never_drawn(models: dict[str, Generator]) -> None:
-    assert models["t5"].outputs.tolist() == [1, *range(3, tiny_models.SIZE)]  # three entries stand for no token
+    assert models["t5"].outputs.tolist() == [1, *range(3, tiny_models.SIZE)]  # three entries do not represent a token
     sequences = draw(models["t5"], LAW, np.zeros(500, int), 0.1, 8)
     assert set(sequences.values) == set(models["t5"].outputs)
 
@@ -198,7 +198,7 @@ def test_half_precision_keeps_logits_apart(models: dict[str, Generator], name: s
     exact, rough = whole.read(prompts)[0], half.read(prompts)[0]
     assert rough.dtype == torch.float32
     assert 0 < (exact - rough).abs().max() < 0.3
-    assert (rough * 16 % 1 != 0).any()  # bfloat16 would tell 4 from 4.03125 and no closer
+    assert (rough * 16 % 1 != 0).any()  # bfloat16 cannot represent numbers between 4 and 4.03125
     assert half.step(torch.tensor([[8], [9]]), half.read(prompts)[1]).dtype == torch.float32
 
 
@@ -215,7 +215,7 @@ def test_logits_that_are_not_finite_are_refused(models: dict[str, Generator], na
 
 
 def test_prompts_stay_open(models: dict[str, Generator]) -> None:
-    assert models["gpt2"].tokens(["a b"]) == [[7 + 1, 9]]  # its tokeniser would close the text
+    assert models["gpt2"].tokens(["a b"]) == [[7 + 1, 9]]  # the tokeniser would add an end token
     assert models["t5"].tokens(["a b"]) == [[8, 9, 1]]
     assert isinstance(models["qwen"], CausalLM)
     assert models["qwen"].chats

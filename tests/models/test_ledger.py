@@ -1,4 +1,4 @@
-"""The ledger: what it counts is what a classifier is asked, and a budget is never exceeded."""
+"""The ledger counts exactly the texts that a classifier is asked, and never exceeds a budget."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_it_agrees_with_victims_that_count_themselves_and_keeps_the_budget(
     assert ledger.questions.tolist() == [len(due[owner]) for owner in range(3)]
     assert (ledger.counts["p"] + ledger.counts["q"] == ledger.questions).all()
     assert (ledger.left() >= 0).all()
-    for name, victim in victims.items():  # a text that several private texts ask is computed once
+    for name, victim in victims.items():  # a text that is asked for several private texts is computed once
         every = {text for questions in due.values() for label, text in questions if label == name}
         assert victim.questions == Counter(every)
 

@@ -1,4 +1,4 @@
-"""Models of the hub come through one door: whole, in safetensors, and without a network afterwards."""
+"""Models of the hub are fetched by one function: whole, in safetensors, and without a network afterwards."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_model_in_parts_is_there_when_all_of_them_are(served: Hub, tmp_path: P
     served.faults[parts["b"]] = "gone"
     with refused("EPS-C087"):
         locate(NAME)
-    assert would_download(NAME)  # though there are weights and a configuration
+    assert would_download(NAME)  # although weights and a configuration exist
     served.faults.clear()
     folder = locate(NAME)
     assert not would_download(NAME)

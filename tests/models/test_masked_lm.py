@@ -168,7 +168,7 @@ def test_a_mask_written_in_a_text_is_text(model: MaskedLM) -> None:
     text = ["a", "[MASK]", "and", "[SEP]", "here"]
     for row in model.inputs([text], np.array([(0, j) for j in range(5)])):
         assert row.ids.count(model._model.mask) == 1
-        assert row.ids.count(102) == 2  # [SEP] twice: the frame's own
+        assert row.ids.count(102) == 2  # only the two [SEP] of the frame
     with pytest.raises(IndexError, match="the text has 5 words"):
         model.mask_logits([text], np.array([[0, 5]]))
 
@@ -237,7 +237,7 @@ def save_distilbert(folder: Path) -> None:
     from tokenizers import BertWordPieceTokenizer
     from transformers import DistilBertConfig, DistilBertForMaskedLM, PreTrainedTokenizerFast
 
-    # Not trained: of pieces that are equally frequent, training takes some at random.
+    # The vocabulary is not trained, because training chooses at random among equally frequent pieces.
     letters = sorted({letter for text in TEXTS for word in text for letter in word.lower()})
     words = sorted({word.lower() for text in TEXTS for word in text if word.isalpha()})
     entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
@@ -261,7 +261,7 @@ def test_other_models_go_by_transformers(tmp_path: Path, save: Callable[[Path], 
     assert model.window == window
     assert not isinstance(model._model, _BertMaskedLM)
     rows = ROWS[ROWS[:, 0] < 3]
-    assert max(len(row.ids) for row in model.inputs(TEXTS, rows)) < window  # so that the twin sees the same
+    assert max(len(row.ids) for row in model.inputs(TEXTS, rows)) < window  # so the twin has equal input
     ours = model.mask_logits(TEXTS, rows)
     theirs = np.stack(by_transformers(tmp_path, TEXTS, rows))[:, model.output_ids]
     assert np.ptp(theirs) > 1

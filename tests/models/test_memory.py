@@ -1,4 +1,4 @@
-"""Rows by a budget of bytes: the same rewrites whatever the budget, and fewer rows where memory runs out."""
+"""Batches sized by a memory budget: equal rewrites at any budget, and fewer rows if memory runs out."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_on_the_processor_the_budget_changes_no_byte(
 ) -> None:
     model, sequences = models[name], [[7, 8], [9, 10, 11, 12, 13]] * 20
     whole, logits = generated(model, uniforms()), all_forced(model, sequences)
-    for budget in (1, 40 * model.row_bytes(7, 6)):  # one batch side by side, and two
+    for budget in (1, 40 * model.row_bytes(7, 6)):  # memory for one batch at a time, and for two
         monkeypatch.setattr(model, "memory", Memory("cpu", "the model", budget))
         assert shape_of(model, 7, 6).rows == ROWS["cpu"]
         assert shape_of(model, 7, 6).size in (ROWS["cpu"], 2 * ROWS["cpu"])

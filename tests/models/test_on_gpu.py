@@ -1,7 +1,7 @@
-"""All that computes on a GPU: tensors of two devices never meet, and results are the processor's.
+"""All computations on a GPU: tensors of two devices never mix, and results equal those of the processor.
 
-Runs on a stand-in, which refuses what a GPU would refuse and computes the rest on the processor
-(`tests/support/stand_in_gpu.py`), and on a GPU where there is one. How fast a GPU is, is not to be seen here.
+The tests run on a simulated GPU (`tests/support/stand_in_gpu.py`), which refuses what a GPU would refuse and computes
+the rest on the processor, and on a real GPU if there is one. They do not measure its speed.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def test_classifiers_and_attributions(
     tmp_path: Path, on_gpu: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(PIECES, "cuda", 64)
-    # A GPU draws other numbers for dropout than the processor does.
+    # A GPU samples other numbers for dropout than the processor.
     folder = tiny_classifiers.save_bert_classifier(tmp_path, hidden_dropout_prob=0, attention_probs_dropout_prob=0)
     examples = Examples(["a b c d", "e f g", "a a b", "h g"] * 4, ["one", "two"] * 8)
 
@@ -251,7 +251,7 @@ def test_autoencoder(tmp_path: Path, on_gpu: Callable[[], Any]) -> None:
         latents = autoencoder.Autoencoder.load(tmp_path).encode(TEXTS)
         return latents, model.decode(latents), record
 
-    same(work, on_gpu, rtol=1e-2)  # Adam divides a gradient by its own size: rounding of small ones becomes large
+    same(work, on_gpu, rtol=1e-2)  # Adam divides gradients by their size, which enlarges rounding errors of small ones
 
 
 def encode(folder: Path) -> Any:

@@ -1,4 +1,4 @@
-"""Models in packages: converted once, and refused with a reason."""
+"""Models in packages: converted once, or refused with a reason."""
 
 from __future__ import annotations
 

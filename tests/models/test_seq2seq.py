@@ -67,7 +67,7 @@ def test_embedded_model_copies_what_it_reads(model: Seq2Seq) -> None:
 def test_padded_texts(small: Seq2Seq) -> None:
     ids, mask = small.padded(TEXTS, 6)
     assert ids[0].tolist() == [8, 9, 10, 1, 0, 0]
-    assert ids[2].tolist() == [12, 13, 14, 15, 8, 1]  # cut, and closed
+    assert ids[2].tolist() == [12, 13, 14, 15, 8, 1]  # truncated, with the end token
     assert ids[4].tolist() == [1, 0, 0, 0, 0, 0]
     assert (mask == (np.arange(6) < mask.sum(1)[:, None])).all()
     assert mask.sum(1).tolist() == [4, 2, 6, 3, 1, 3, 5, 4, 3]
@@ -77,7 +77,7 @@ def test_states_and_beams_equal_transformers_one_by_one(small: Seq2Seq) -> None:
     ids, mask = small.padded(TEXTS, 6)
     states = small.states(ids, mask)
     assert states.shape == (9, 6, 32)
-    assert torch.equal(small.states(ids[[7, 2]], mask[[7, 2]]), states[[7, 2]])  # whatever else is in the batch
+    assert torch.equal(small.states(ids[[7, 2]], mask[[7, 2]]), states[[7, 2]])  # independent of the rest of the batch
     noisy = states + 0.3 * torch.from_numpy(np.random.default_rng(0).normal(size=states.shape)).float()
     texts = beam_search(small, noisy, 6)
     from transformers.modeling_outputs import BaseModelOutput

@@ -1,4 +1,4 @@
-"""The tagger: its published examples, the same numbers as the plain recipe, and public rules around it."""
+"""The tagger: its published examples, the same numbers as the plain recipe, and the public rules around it."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_phrases_follow_the_tags() -> None:
     assert as_triple(tagged(line, 2, 8, 13)) == Triple(
         "our ada lovelace", "not have been quickly building", "the two big engine rooms"
     )
-    assert phrase(tagged(line, 12, 8, 13), 2) == range(13, 14)  # never another role's word
+    assert phrase(tagged(line, 12, 8, 13), 2) == range(13, 14)  # never a word of another role
     copula = tagged("the/DET boiler/NOUN is/AUX not/PART a/DET good/ADJ one/NOUN", 1, 2, 6)
     assert as_triple(copula) == Triple("the boiler", "is not", "a good one")
     gave = tagged("I/PRON gave/VERB her/PRON the/DET book/NOUN", 0, 1, 4)
@@ -162,5 +162,5 @@ def test_triples_of_a_spacy_pipeline(tmp_path: Path) -> None:
         heads=heads,
     )
     assert as_triple(tagging._parsed(parsed)) == Triple("the dog", "eats", "the bone")
-    # Without a parser every word is its own head, and the first one has no subject.
+    # Without a parser, every word is its own head, so there are no subjects.
     assert tagging.tagger(str(tmp_path / "pipeline")).triples(["The dog eats the bone. It did."]) == [[]]

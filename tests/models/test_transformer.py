@@ -1,4 +1,4 @@
-"""Classifiers fine-tuned from DeBERTa-v3, read from its own files too; what all kinds share is in test_classifier."""
+"""Classifiers fine-tuned from DeBERTa-v3, also read from its own files; test_classifier covers all kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DVC runs the stages before anonymity is measured, and reruns what an edit touches."""
+"""DVC runs the stages that anonymity needs, and reruns exactly those that an edit affects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.toy import Toy
 
 WORDS = ("film", "song", "plot", "scene", "voice", "role", "story", "end")
 
-# Writes `they` for every word that the auxiliaries know a relation of.
+# Replaces every word that has a relation in the auxiliaries by `they`.
 SWAPS = """from pathlib import Path
 
 from epsilometer.core.component import component

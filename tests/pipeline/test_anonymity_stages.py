@@ -1,4 +1,4 @@
-"""The stages before anonymity is measured: parts of a data set, auxiliaries, victims, rewrites with their outcomes."""
+"""The stages that anonymity needs: parts of a data set, auxiliaries, victims, and rewrites with their outcomes."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_the_four_parts_and_what_is_trained_on_them(project: Path) -> None:
     }
     for label in ("mood", "speaker"):
         assert load(f"data/classifiers/songs/{label}-linear-0").classes == victims["labels"][label]["classes"]
-        assert victims["labels"][label]["accuracy"]["linear"][0] > 0.8  # a tenth of the texts say nothing
+        assert victims["labels"][label]["accuracy"]["linear"][0] > 0.8  # a tenth of the texts do not reveal the label
     clean = pl.read_parquet("data/downstream/clean.parquet").filter(setting="clean")
     assert dict(clean.select("label", "accuracy").iter_rows()) == {
         label: victims["labels"][label]["accuracy"]["linear"][0] for label in ("mood", "speaker")
@@ -207,7 +207,7 @@ def test_rewrites_are_kept_with_their_outcomes(project: Path) -> None:
     assert ((table["text"] == sources["text"]) == (table["status"] == NOTHING)).all()
     assert (table["status"] == FOUND).mean() > 0.8
     assert table["words"].to_list() == [len(text.split()) for text in sources["text"]]
-    # A text that a swap leaves as it is, is one question; the victim is asked once a text.
+    # A text that a swap does not change counts as one question; the victim is asked once per text.
     assert table.filter(pl.col("status") == FOUND)["asked"].unique().to_list() == [2]
     assert table["asked_victim"].unique().to_list() == [1]
     seen = {*Auxiliaries(Path("data/auxiliaries/songs")).seen}
@@ -450,7 +450,7 @@ def test_several_epochs_need_texts_that_can_be_held_out(project: Path) -> None:
     raw["classification"]["training"]["epochs"] = 2
     raw["classification"]["texts"]["train"] = 8
     write(raw)
-    assert check(read()) == []  # kinds without epochs hold nothing out
+    assert check(read()) == []  # classifiers without epochs hold out no texts
     raw["classification"]["kinds"] = ["linear", "transformer"]
     write(raw)
     complaint = r"epochs is 2, .* of 8 texts with the label '\w+' this leaves \d to train on in batches of 8"

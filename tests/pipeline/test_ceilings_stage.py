@@ -1,4 +1,4 @@
-"""Trials of sets through the stages: worth, loss and ceiling of the same trials, by law and by attacks."""
+"""Trials of sets through the stages: utility, loss and ceiling on the same trials, by law and by attacks."""
 
 from __future__ import annotations
 

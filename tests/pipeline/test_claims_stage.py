@@ -1,4 +1,4 @@
-"""The stage claims: which mechanisms it checks, at which level and budgets, and what it shows."""
+"""The stage claims: which mechanisms it checks, at which level and budgets, and its output."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""DVC reruns exactly what an edit touches: of settings, of a user's own files, and of whatever these import.
+"""DVC reruns exactly what an edit affects: an edit of settings, of a user's own files, or of modules that they import.
 
-What these import is a dependency of what a search has kept, too.
+The stored measurements of a search depend on these modules, too.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def test_only_what_a_changed_helper_reaches_runs_again(toy: Toy) -> None:
     assert repro(toy) == {*ALWAYS, "rewrite@songs-own", "attack@songs-own", "ablations@songs-own", "estimate"}
     append(toy, "guessing.py", "\n\ndef first(candidates):\n    return np.ones(len(candidates), int)\n")
     assert repro(toy) == {*ALWAYS, "estimate", "ablations@songs-own", "attack@songs-own", "attack@songs-mine"}
-    append(toy, "own.py", "\nx = 1\n")  # the rewrites, and what the mechanism states of itself, come out as they were
+    append(toy, "own.py", "\nx = 1\n")  # the rewrites and the mechanism's claims do not change
     assert repro(toy) == {*ALWAYS, "rewrite@songs-own", "attack@songs-own", "ablations@songs-own"}
 
 
@@ -219,7 +219,7 @@ def test_what_a_search_has_kept_is_not_used_after_an_edit(toy: Toy) -> None:
     )  # fmt: skip
 
     def journals() -> set[Path]:
-        toy.run(*search, code=3)  # so few rewrites decide nothing
+        toy.run(*search, code=3)  # too few rewrites to decide
         return set((toy.folder / "data/calibrating").glob("*.jsonl"))
 
     first = journals()

@@ -1,4 +1,4 @@
-"""dvc.yaml is composed: of the stages that params.yaml needs, and of no others."""
+"""The composed dvc.yaml contains the stages that params.yaml needs, and no others."""
 
 from __future__ import annotations
 

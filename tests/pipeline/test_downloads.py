@@ -1,4 +1,4 @@
-"""What parameters name on the hub: listed with sizes, fetched by one command, and enough for everything afterwards."""
+"""Parameters' resources on the hub: listed with sizes, fetched by one command, and sufficient for all later steps."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_published_parameters_are_those_of_the_architectures() -> None:
     counted = {
         name: sum(parameter.numel() for parameter in network.parameters()) for name, network in architectures().items()
     }
-    counted["google/flan-t5-base"] += 32128 * 768  # a head of its own, which this configuration ties
+    counted["google/flan-t5-base"] += 32128 * 768  # an untied head, which this configuration ties
     assert counted == {name: count for name, (count, _) in PUBLISHED.items()}
 
 
@@ -164,7 +164,7 @@ def test_expectations_follow_their_formulas(monkeypatch: pytest.MonkeyPatch) -> 
     count, _ = PUBLISHED["openai-community/gpt2"]
     trained = {row.what: row for row in expected.expected(read("profiles/training_paper.yaml"))}
     assert trained["features imdb-gpt2"].seconds == pytest.approx(2 * count * 22_500 * 256 / 0.3e12)
-    assert not [what for what in trained if what.startswith("private_training")]  # heads, which take next to nothing
+    assert not [what for what in trained if what.startswith("private_training")]  # heads need hardly any memory
     assert {hub_id(row.model)[0] for row in rows.values()} <= {*PUBLISHED, "data/embedded/models/minilm-paraphraser"}
 
 

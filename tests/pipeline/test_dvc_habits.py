@@ -1,4 +1,4 @@
-"""What users of DVC expect of a project: its commands work, a remote gives everything back, and a folder may move."""
+"""Expectations of DVC users: its commands work in a project, a remote restores everything, and a folder may move."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Toy:
     (toy.folder / "mine.py").write_text(leaks)
     toy.params["attacks"] = {"lexical": {}}
     toy.write_params()
-    embed = toy.folder / "embed.py"  # what the report reads of it
+    embed = toy.folder / "embed.py"  # the file that the report reads
     embed.write_text(embed.read_text().replace("write_json({},", "write_json({'cut': 0},"))
     toy.run(*REPRO)
     commit(toy)

@@ -1,4 +1,4 @@
-"""What a stage says when all goes well, and when it does not; each in a process of its own, as DVC runs it."""
+"""The messages of a stage that succeeds and of one that fails, each in a separate process, as DVC runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stage exact: which cells have rows, what they say of pairs of trials, and what is not shown of private texts."""
+"""The stage exact: which cells have rows, the losses of trial pairs, and which private data is not shown."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.stages import exact
 
 TEXTS = ["a b", "b c", "c a", "a", "c"]
-DRAWN = [(0, 1), (1, 0), (0, 3), (2, 1), (3, 4)]  # trials: candidates, the same pair twice, one of unlike lengths
-# Randomised response on words, by which each word says of two texts at most epsilon; and a mechanism without a law.
+DRAWN = [(0, 1), (1, 0), (0, 3), (2, 1), (3, 4)]  # trials' candidates: one pair twice, one of different lengths
+# Randomised response on words, in which each word loses at most epsilon; and a mechanism without a law.
 OWN = """
 import numpy as np
 from epsilometer.core.component import component
@@ -104,9 +104,9 @@ def test_the_pairs_of_trials_against_all_outputs(project: dict[str, Any]) -> Non
     ]
     for epsilon in (1.0, 3.0):
         (equal,) = table.filter(epsilon=epsilon, pairs="equal length").to_dicts()
-        mean = 0.75 * error(epsilon, 2) + 0.25 * error(epsilon, 1)  # three trials of four are of two words
+        mean = 0.75 * error(epsilon, 2) + 0.25 * error(epsilon, 1)  # three of four trials have texts of two words
         loss = np.log((1 - mean) / mean)
-        assert equal["average_low"] - 1e-11 <= loss <= equal["average_high"] + 1e-11  # tables have twelve digits
+        assert equal["average_low"] - 1e-11 <= loss <= equal["average_high"] + 1e-11  # tables have only twelve digits
         assert equal["average_high"] - equal["average_low"] <= 0.2
         assert equal["relative_epsilon"] == pytest.approx(2 * epsilon)  # both words differ
         assert (equal["claimed"], equal["verdict"]) == (pytest.approx(2 * epsilon), "not refuted")
@@ -114,9 +114,9 @@ def test_the_pairs_of_trials_against_all_outputs(project: dict[str, Any]) -> Non
         assert equal["witness"].split() == x
         assert not {*zip(x, x, strict=True)} & {*zip(x, other, strict=True)}
         assert (equal["sees"], equal["released"], equal["seconds"]) == ("units", True, None)
-        assert equal["method"] == "exact, 3 of 4 pairs"  # those of ten trials
+        assert equal["method"] == "exact, 3 of 4 pairs"  # the pairs of ten trials
         assert equal["all_low"] <= equal["average_low"] <= equal["average_high"] <= equal["all_high"]
-    assert table.filter(pairs="all")["worst"].to_list() == [np.inf, np.inf]  # a text of one word beside one of two
+    assert table.filter(pairs="all")["worst"].to_list() == [np.inf, np.inf]  # pairs of texts of one and two words
 
 
 def test_a_mechanism_without_a_law_has_empty_tables(project: dict[str, Any]) -> None:

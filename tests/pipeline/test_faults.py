@@ -1,6 +1,6 @@
-"""Damaged files, full and read-only disks, two runs at once, clocks that go wrong, signals: nothing lost or wrong.
+"""Damaged files, full and read-only disks, concurrent runs, wrong clocks and signals: no result is lost or wrong.
 
-On a project of two stages: `make` writes a file of each kind, `use` reads them. kill -9 has a file of its own.
+The tests run on a project of two stages: `make` writes a file of each kind, `use` reads them. test_kills has kill -9.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def test_damaged_listings_and_weights(project: Project) -> None:
     assert project.results() == project.outputs
     weights = project.folder / "weights/model.safetensors"
     flip(weights)
-    os.utime(weights)  # DVC sees it, and takes it for a new version
+    os.utime(weights)  # DVC notices the change, and treats the file as a new version
     said = project.run(fails=True)
     assert f"error: {weights} is missing or damaged" in said
     flip(weights)
@@ -562,7 +562,7 @@ def test_clocks_that_go_wrong(project: Project) -> None:
         os.utime(factor, (time_of_change, time_of_change))
         assert "Running stage 'use'" in project.run("dvc", "repro")
         assert total() == pytest.approx(number * before)
-    with factor.open("r+") as file:  # same size, inode and time: neither DVC nor Python sees it
+    with factor.open("r+") as file:  # size, inode and time do not change, so neither DVC nor Python notices
         file.write("FACTOR = 4\n")
     os.utime(factor, (4_000_000_000, 4_000_000_000))
     assert "Running stage" not in project.run("dvc", "repro")
@@ -610,7 +610,7 @@ def test_what_is_edited_while_a_stage_runs_is_not_recorded_as_read(project: Proj
     named = "params.yaml: used.hand" if what == "params.yaml" else what
     assert process.returncode != 0, said
     assert f"error: edited while this stage was running: {named};" in said
-    if what == "params.yaml":  # of another stage's: no matter
+    if what == "params.yaml":  # a change that affects only another stage
         project.settings(SETTINGS | {"used": {"hand": 1, "foot": 2}})
     path.write_text(good)
     project.run()

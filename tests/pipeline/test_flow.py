@@ -1,4 +1,4 @@
-"""The audit flow on a small DVC project, with a Prefect server of its own: what runs, in which order, what it says."""
+"""The audit flow on a small DVC project with its own Prefect server: which stages run, their order, and messages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tests.support.dvc_project import make_project
 from tests.support.prefect_server import prefect_server
 from tests.support.waiting import LAST_RESORT, wait_for
 
-# second passes on the first letter alone, so that a change further on ends there, and refuses an x.
+# `second` outputs only the first letter, so later changes do not propagate. It refuses an x.
 STAGES = {
     "first": ("import shutil; shutil.copy('source.txt', 'first.txt')", "source.txt"),
     "second": (
@@ -86,7 +86,7 @@ def test_runs_what_is_stale_and_nothing_else(project: Path) -> None:
     tables.write(pl.DataFrame([row], schema=dict(ESTIMATES)), "data/estimates.parquet", ESTIMATES)
     Path("reports/figures").mkdir(parents=True)
     Path("reports/figures/Toy_Curve.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
-    for name in ("a", "b"):  # two of which one fits into what Prefect publishes
+    for name in ("a", "b"):  # two files; Prefect can publish only one of them
         Path(f"reports/figures/large_{name}.svg").write_text(f"<svg><!--{'.' * 500_000}--></svg>")
     Path("reports/audit.html").write_text("<p>a private text</p>")
 

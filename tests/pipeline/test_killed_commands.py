@@ -1,7 +1,6 @@
-"""Kills of `anonymize`, of a leaderboard's cell and of a re-audit: each, run again, ends with the bytes of an
-undisturbed run.
+"""Kills of `anonymize`, of a leaderboard's cell and of a re-audit: the next run gives the bytes of an undisturbed run.
 
-SIGKILL and SIGTERM come in turn, at moments that a seeded generator draws from the time of an undisturbed run.
+SIGKILL and SIGTERM alternate. A seeded generator samples their moments from the duration of an undisturbed run.
 EPSILOMETER_KILLS sets how many each test sends.
 """
 

@@ -1,7 +1,7 @@
-"""kill -9 at random moments: the next run ends with the bytes of a run that nobody disturbed.
+"""kill -9 at random moments: the next run ends with the bytes of an undisturbed run.
 
-What is killed is drawn with its moment from a seeded generator: a stage, the `dvc repro` above it, the flow, Prefect's
-server, Prefect's worker. EPSILOMETER_KILLS sets how many kills the slow test makes.
+A seeded generator samples the process to kill and the moment: a stage, the `dvc repro` above it, the flow, Prefect's
+server, or Prefect's worker. EPSILOMETER_KILLS sets how many kills the slow test makes.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def kill_in_repro(project: Undisturbed, target: str, moment: float) -> str:
     stages: list[psutil.Process] = []
     begun: set[str] = set()
     due = math.inf
-    while process.poll() is None:  # a stage is killed when one runs, its runner whenever it is time
+    while process.poll() is None:  # a stage is killed only while one runs, other processes at the sampled moment
         started.update(below(process))
         stages = [p for p in started if at_work(p) and stage_of(command(p))]
         begun.update(stage_of(command(p)) for p in stages)
@@ -102,11 +102,11 @@ def kill_in_repro(project: Undisturbed, target: str, moment: float) -> str:
             break
         pause(0.05)
     place = next((stage_of(command(p)) for p in stages), "between stages")
-    if process.poll() is not None:  # it ended before its time came
+    if process.poll() is not None:  # it ended before the sampled moment
         process.communicate()
         return ""
     if target == "stage" and stages:
-        for stage in stages:  # the shell above it, too, if there is one
+        for stage in stages:  # also the shell that started it, if there is one
             stage.kill()
     else:
         process.kill()

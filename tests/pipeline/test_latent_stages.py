@@ -59,7 +59,7 @@ def test_an_autoencoder_of_what_is_audited_says_so(
 
 def test_a_model_for_noisy_states(settings: dict[str, Any]) -> None:
     bart = tiny_models.save_bart(Path("bart"))
-    (bart / "bounds.json").write_text("{}")  # of the logits of other weights
+    (bart / "bounds.json").write_text("{}")  # bounds for the logits of other weights
     checksums.write(bart)
     training = {"variant": "pr", "length": 6, "steps": 2, "batch": 4}
     write(settings, noise_aware={"model": "bart", "training": training})

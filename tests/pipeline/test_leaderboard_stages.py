@@ -1,4 +1,4 @@
-"""The leaderboard through its stages, and a mechanism of one's own in it: a file and a line."""
+"""The leaderboard through its stages, and a user's own mechanism in it, which takes a file and a line."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ leaderboard:
     many: {file: MECHANISMS/selection/exemplars.py, resource: public, epsilons: [0.05, 20], settings: {m: 500}}
     never: {file: never.py, epsilons: [1, 2]}
 """
-# Randomised response between two sentences, chosen by the number of words: a law of two outputs.
+# Randomised response between two sentences, chosen by the number of words. The law has two outputs.
 MINE = """
 import numpy as np
 from epsilometer.core.component import component
@@ -131,7 +131,7 @@ def test_the_coin_is_as_its_formula_says(project: Path) -> None:
             assert row["delta_at_4"] == pytest.approx(math.tanh(row["epsilon"] / 2))
             if budget == AVERAGE:
                 assert row["average"] == pytest.approx(1.0, rel=0.01)
-                assert row["cosine"] > row["one_text"] - 0.1  # 46 % of the texts are published as they are
+                assert row["cosine"] > row["one_text"] - 0.1  # 46 % of the texts are published unchanged
             else:
                 assert row["delta_at_4"] <= 0.01
 
@@ -212,7 +212,7 @@ def test_where_the_tail_binds_the_texts_are_rewritten_once(project: Path, tmp_pa
     rewritten: list[list[float]] = []
 
     def counted(mechanism, job):
-        if len(job.texts) > 100:  # not the texts that the speed is measured on
+        if len(job.texts) > 100:  # leaves out the calls that measure the speed
             rewritten.append(list(job.epsilons))
         return rewrite_all(mechanism, job)
 
@@ -276,7 +276,7 @@ def test_a_mechanism_of_ones_own_gets_the_same_row(project: Path) -> None:
         figures, others = (tables.read(figures_path(f"requests-{name}-1"), FIGURES) for name in ("mine", "exemplars"))
         assert {*figures["figure"]} == {*others["figure"]} == {"cosine", "task"}
         assert others["by_law"].any()
-        assert not figures["by_law"].any()  # it lists no inputs, by which a learner would know its channel
+        assert not figures["by_law"].any()  # it lists no inputs, so learners do not know its channel
 
 
 def test_tables_name_what_has_not_run_and_give_controls_no_tier(project: Path) -> None:
@@ -298,7 +298,7 @@ def test_tables_name_what_has_not_run_and_give_controls_no_tier(project: Path) -
         assert {"one sentence (60 texts)", "coin (control)", "exemplars", "mine"} <= {r["mechanism"] for r in main.rows}
         assert main.grid().picture == f"{figure.name}.svg"
         assert max(len(table.columns) for table in (main, *others)) <= 13
-        for table in (main, *others):  # no row lacks a column, which would read as an empty cell
+        for table in (main, *others):  # no row lacks a column, because a missing column looks like an empty cell
             assert all([*row] == table.columns for row in table.rows), table.heading
 
 

@@ -1,4 +1,4 @@
-"""The last section of the page: what data and models a run used, and under which terms."""
+"""The last section of the page: the data and models that a run used, and their terms."""
 
 from __future__ import annotations
 

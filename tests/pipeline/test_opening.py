@@ -1,4 +1,4 @@
-"""What is looked at before DVC begins, and a dvc.lock that DVC itself writes stays readable once it is in order."""
+"""Checks before DVC begins, and that a repaired dvc.lock written by DVC stays readable."""
 
 from __future__ import annotations
 

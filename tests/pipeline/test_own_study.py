@@ -1,4 +1,4 @@
-"""A study of somebody else's package: its section of params.yaml, stage, section of the report and command."""
+"""A study in somebody else's package: its section of params.yaml, stage, section of the report, and command."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_its_stage_runs_and_the_report_shows_its_section(site: Path) -> None:
     assert "How long the texts are" in Path("data/report.html").read_text(encoding="utf-8")
     files = json.loads(Path("data/code/paths.json").read_text())
     shown = json.loads(Path("data/code/report.json").read_text())["files"]
-    (section,) = [key for key, paths in files.items() if "report.py" in paths]  # outside the project: by its name
+    (section,) = [key for key, paths in files.items() if "report.py" in paths]  # by name, because outside the project
     assert section in shown  # so that an edit of the section runs the report again
 
 

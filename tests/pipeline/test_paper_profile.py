@@ -1,4 +1,4 @@
-"""The published grid loads, is checked and is planned without a network, and says what it would fetch."""
+"""The published grid loads, is checked and planned without a network, and lists what it would fetch."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def test_the_full_report_has_lambda_0_beside_its_own() -> None:
         assert set(ablation.temperatures) == {params.trials.temperature, 0}
 
 
-ENTRIES = 40  # each costs about a second of its own
+ENTRIES = 40  # each takes about a second
 
 
 def test_the_default_audit_has_few_entries_and_shows_every_loss() -> None:

@@ -141,7 +141,7 @@ def test_what_comes_out(project: Project, monkeypatch: pytest.MonkeyPatch) -> No
     ]
     assert pl.read_parquet(project.folder / "data/deniability.parquet")["stays"].item() > 0
     rows = {cell: pl.read_parquet(project.folder / f"data/exact/songs-{cell}.parquet") for cell in ("rr", "mine")}
-    # Of 20 texts one is kept: the pure loss of every pair is epsilon, and guessing wins less.
+    # One of 20 texts is kept. The pure loss of every pair is epsilon, and the guess loss is smaller.
     assert rows["rr"].filter(pairs="equal length")["relative_epsilon"].to_list() == pytest.approx([1, 5])
     assert (rows["rr"]["average_high"] < rows["rr"]["relative_epsilon"]).all()
     assert rows["mine"].is_empty()
@@ -161,7 +161,7 @@ def test_what_comes_out(project: Project, monkeypatch: pytest.MonkeyPatch) -> No
     outputs = pl.read_parquet(project.folder / "data/outputs.parquet")
     assert outputs.filter(mechanism="santext")["units"].item() == 7
     assert outputs.filter(mechanism="rr", epsilon=5)["composed"].item() == 5
-    # Of the seven words of each text `play`, `song` and `by` are known, and once `a`.
+    # Each text has seven words. `play`, `song` and `by` are in the vocabulary, and in one text also `a`.
     assert outputs.filter(mechanism="santext").select("unknown_words", "cut_texts").row(0) == (79 / 140, None)
     assert outputs.filter(mechanism="rr")["unknown_words"].null_count() == 2
     estimators = pl.read_parquet(project.folder / "data/estimators.parquet")
@@ -180,7 +180,7 @@ def test_calibrate_and_compare_use_what_the_audit_prepared(project: Project) -> 
     # q + (1 - q) 9 / 19, and at a loss of 1 that is e / (e + 1): eps = 2.90.
     assert answer["status"] == "found"
     assert answer["low"] < 2.90 < answer["high"] <= 1.5 * answer["low"] * (1 + 1e-9)
-    # What was counted is kept: cut short in the middle of a line, it is gone on with, and another target needs less.
+    # Counts are stored. The search resumes from a truncated file, and another target needs fewer trials.
     (journal,) = (project.folder / "data/calibrating").glob("rr-songs-*.jsonl")
     whole = journal.read_text()
     journal.write_text(whole[: len(whole) // 2])

@@ -1,4 +1,4 @@
-"""Profiles state what differs, and their runs have what DVC's templates need."""
+"""Profiles state only settings that differ, and their runs have all settings that DVC's templates need."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_clone_goes_on_where_the_run_of_another_machine_stopped(tmp_path: Path
     there = clone / "runs/leaderboard"
     assert (there / cells / "tem.parquet").is_file()
     assert [file.name for file in (there / parts).iterdir()] == ["plain.parquet"]
-    for name in ("dvc.yaml", "tem.py", "coin.py"):  # which the profile and the clone's code bring
+    for name in ("dvc.yaml", "tem.py", "coin.py"):  # the profile and the clone's code provide these files
         shutil.copy(run / name, there)
     keep_private(clone)
     ran.unlink()

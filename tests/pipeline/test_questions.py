@@ -1,4 +1,4 @@
-"""The section `questions` of params.yaml: stage asked, its section of the report, re-audits."""
+"""The section `questions` of params.yaml: the stage asked, its section of the report, and re-audits."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def project(audited: Path, tmp_path: Path) -> Iterator[Path]:
     """A copy of it, the current folder."""
     folder = tmp_path / "project"
     shutil.copytree(audited, folder)
-    sys.modules.pop("epsilometer_user_mine", None)  # of another folder
+    sys.modules.pop("epsilometer_user_mine", None)  # loaded from another folder
     with chdir(folder):
         yield folder
 

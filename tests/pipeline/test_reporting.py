@@ -1,4 +1,4 @@
-"""The whole page: it opens offline, trusts no text, and works in a browser."""
+"""The whole page opens offline, escapes all texts, and works in a browser."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_figures_are_written_as_pictures(built: Path, name: str) -> None:
     words = " ".join(svg.itertext())
     assert ("measured loss" if name == "instrument" else "nominal ε") in words
     if name != "instrument":
-        assert "dp_bart" in words  # the picture stands alone, so it has a legend
+        assert "dp_bart" in words  # the picture is shown alone, so it has a legend
         assert "identity (control)" in words
 
 

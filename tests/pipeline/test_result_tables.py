@@ -75,7 +75,7 @@ def test_the_tables_are_those_of_the_audit_with_where_they_come_from(run: Path) 
     cells = {(row[0], row[1]): dict(zip(head, row, strict=True)) for row in losses}
     assert len(cells) == 1 + 3 * 3
     assert cells["identity", "1"]["embedding"] == "ceiling"  # all 1,000 right
-    assert cells["mvc", "0.5"]["strongest is"] == "length"  # right 800 times, the embedding 700
+    assert cells["mvc", "0.5"]["strongest is"] == "length"  # the length is right 800 times, the embedding 700 times
     assert cells["mvc", "5"]["strongest is"] == "embedding"  # right 820 times
     assert cells["mvc", "5"]["claim"] == NOT_TESTABLE
     low, high = map(float, cells["mvc", "5"]["embedding"].split(" to "))

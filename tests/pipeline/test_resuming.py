@@ -1,4 +1,4 @@
-"""DVC alone says what is stale: a level is an entry of its own, and a killed stage goes on only with its own."""
+"""DVC alone decides what is stale: each level is an entry, and a killed stage resumes only from its own parts."""
 
 from __future__ import annotations
 
@@ -66,21 +66,21 @@ def finished(toy: Toy) -> list[str]:
 def test_a_level_is_an_entry_and_a_killed_stage_goes_on(toy: Toy) -> None:
     trainings = {"private_training@songs-0.5", "private_training@songs-2"}
     assert repro(toy) == {*trainings, "references@halves"}
-    assert sorted(finished(toy)) == ["0", "0", "0", "16", "8"]  # a seed each, and references by eight
+    assert sorted(finished(toy)) == ["0", "0", "0", "16", "8"]  # one part per seed, and references in blocks of eight
     answers = toy.folder / "data/references/halves/answers.npy"
     whole = answers.read_bytes()
     head = toy.folder / "data/trained/songs/2/0/head.safetensors"
     stamp = head.stat().st_mtime_ns
 
     toy.params["private_training"]["songs"]["levels"] = [0.5, 1, 2]
-    toy.write_params()  # dvc.yaml is composed anew
+    toy.write_params()  # composes dvc.yaml again
     assert repro(toy) == {"private_training@songs-1"}
     assert head.stat().st_mtime_ns == stamp
     finished(toy)
 
     references = toy.params["references"]["halves"]
     (toy.folder / "kill").touch()
-    for level in (0.5, 2):  # of which neither reads anything of the other
+    for level in (0.5, 2):  # neither level reads data of the other
         references["level"] = level
         toy.write_params()
         assert repro(toy) == {"references@halves"}

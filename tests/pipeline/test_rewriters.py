@@ -1,4 +1,4 @@
-"""The stage that trains what adversarial back-translation reads, in a toy project."""
+"""The stage that trains the rewriter of adversarial back-translation, in a toy project."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_stage_that_was_killed_makes_no_round_trip_again_and_ends_with_the_sam
         build = rewriters.cells.build
         monkeypatch.setattr(rewriters.cells, "build", lambda *cell: built.append("mechanism") or build(*cell))
         rewriters.main("songs")
-    assert built == ["mechanism"]  # to check its settings, not for a round trip
+    assert built == ["mechanism"]  # built to check its settings, not for a round trip
     assert {path: path.read_bytes() for path in sorted(out.iterdir())} == whole
 
 

@@ -1,4 +1,4 @@
-"""No page says of a cell that it is within without what its rewrites keep, whatever the run."""
+"""A page that calls a cell `within` also states the utility of its rewrites, for every run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Blocks(HTMLParser):
         if tag in BLOCKS and self.open:
             self.texts.append(" ".join("".join(self.open.pop()).split()))
         elif self.open:
-            self.open[-1].append(" ")  # cells of a row are words of their own
+            self.open[-1].append(" ")  # separates the words of neighbouring cells
 
     def handle_data(self, data: str) -> None:
         if self.open and not self.cdata_elem:

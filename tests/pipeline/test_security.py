@@ -228,7 +228,7 @@ def page_of(folder: Path) -> Path:
 
 def test_hostile_texts_are_text_in_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By an HTML parser: no element and no attribute comes out of a text, and each text is whole."""
-    monkeypatch.setattr(figures, "svg", lambda specification: "<svg/>")  # the pictures take their time
+    monkeypatch.setattr(figures, "svg", lambda specification: "<svg/>")  # real pictures take too long
     monkeypatch.setattr(figures.Figure, "save", lambda figure, folder: None)
     parsed = Elements(page_of(tmp_path).read_text(encoding="utf-8"))
     assert not any("owned" in script for script in parsed.raw)
@@ -267,7 +267,7 @@ def test_the_terminal_is_told_nothing(tmp_path: Path, capsysbinary: pytest.Captu
     said(["rewrite", "--mechanism", "identity", str(tmp_path / "texts.txt")])
     output = capsysbinary.readouterr().out.decode()
     assert output.count("\n") == len(lines)
-    assert output.splitlines()[0] == HOSTILE["html"]  # what a terminal does not obey stays
+    assert output.splitlines()[0] == HOSTILE["html"]  # text that a terminal does not interpret stays
     (tmp_path / "own.py").write_text(OBEYED)
     texts = source(tmp_path, "csv")
     command = ["audit", str(texts), "--mechanism", str(tmp_path / "own.py"), "--epsilons", "1", "--trials", "20"]
@@ -332,14 +332,14 @@ def test_pickled_weights_are_never_loaded(tmp_path: Path, files: list[str]) -> N
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Runs(str(witness))))
     for name in files:
-        (folder / name).parent.mkdir()  # of sentence-transformers' layout, say
+        (folder / name).parent.mkdir()  # as in the layout of sentence-transformers
         (folder / name).write_bytes(b"")
     for load in LOADERS.values():
         with refused("EPS-N047"):
             load(folder)
     assert not witness.exists()
     pickle.loads((folder / "pytorch_model.bin").read_bytes())
-    assert witness.exists()  # it would have
+    assert witness.exists()  # without protection, the code would have run
 
 
 class Runs:
@@ -365,7 +365,7 @@ def test_the_code_of_a_model_is_not_run(tmp_path: Path, name: str) -> None:
     for file, auto_map in maps.items():
         config = json.loads((folder / file).read_text()) | {"auto_map": auto_map}
         if file == "config.json":
-            config["model_type"] = "own"  # nothing that transformers knows
+            config["model_type"] = "own"  # a type that transformers does not know
         (folder / file).write_text(json.dumps(config))
     with pytest.raises(UserError):
         LOADERS[name](folder)
@@ -387,7 +387,7 @@ PRODUCT = sorted(
     file
     for name in ("epsilometer", "tasks", "flows", "benchmarks")
     for file in (ROOT / name).rglob("*.py")
-    if not file.is_relative_to(ROOT / "benchmarks/peers/code")  # fetched, and not ours
+    if not file.is_relative_to(ROOT / "benchmarks/peers/code")  # this code is fetched, and not part of the project
 )
 # Ray moves values between its own processes as pickles, made and read within one run; no file is read there.
 TRANSPORT = {"epsilometer/runtime/scaling.py"}
@@ -521,7 +521,7 @@ def test_neither_key_nor_private_text_gets_about(tmp_path: Path) -> None:
     for fault in ("400", None):
         server.fault = lambda message, attempt, fault=fault: fault
         said.append(finished(toy.start("python", "-m", "flows.audit"))[0])
-        # The questions held the private texts, and the refusals quoted them, and the key.
+        # The requests contained the private texts, and the refusals quoted the texts and the key.
         assert any(CANARY in message for message, _, _ in server.requests), said[-1]
     server.shutdown()
     assert server.answered
@@ -538,8 +538,8 @@ def test_neither_key_nor_private_text_gets_about(tmp_path: Path) -> None:
     for name in holding(toy.folder, CANARY):
         content = (toy.folder / name).read_bytes()
         assert name in texts or hashlib.md5(content, usedforsecurity=False).digest() in copies, name
-    assert "data/prepared/songs.parquet" in holding(toy.folder, CANARY)  # the search finds what is there
-    assert holding(toy.folder, toy.params["title"])  # in the parameters, at least
+    assert "data/prepared/songs.parquet" in holding(toy.folder, CANARY)  # shows that the search works
+    assert holding(toy.folder, toy.params["title"])  # it is at least in the parameters
 
 
 def test_the_report_shows_texts_of_public_data_alone(tmp_path: Path) -> None:

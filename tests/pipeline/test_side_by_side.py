@@ -1,7 +1,7 @@
-"""Stages side by side: their order, what they say, and what failures, signals and a full disk do to them.
+"""Concurrent stages: their order, their messages, and the effects of failures, signals and a full disk.
 
-On a project of five stages: `first` and `second` need nothing, `third` needs `first`, `fourth` needs `third`, `lonely`
-needs `second`.
+The tests run on a project of five stages: `first` and `second` need nothing, `third` needs `first`, `fourth` needs
+`third`, `lonely` needs `second`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A project of one's own, outside the repository: what is written, what is refused, and that it runs."""
+"""A user's project outside the repository: written files, refusals, and that it runs."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_an_upgrade_renews_what_is_the_packages(tmp_path, monkeypatch) -> None:
     before = {path: path.stat().st_mtime_ns for path in wanted}
     renew(folder)
     assert {path: path.stat().st_mtime_ns for path in wanted} == before
-    (folder / "dvc.yaml").write_text("stages: {}\n")  # of an older version, elsewhere, when there was no device
+    (folder / "dvc.yaml").write_text("stages: {}\n")  # as an older version left it, without a record of the device
     (folder / "params.yaml").write_text(wanted[folder / "params.yaml"].replace('device: "cpu"\n', ""))
     (folder / "data/embedded").unlink()
     (folder / "data/embedded").symlink_to(tmp_path / "gone")

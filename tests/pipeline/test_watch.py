@@ -242,7 +242,7 @@ def test_a_worker_ends_with_its_server(tmp_path: Path) -> None:
     )
     assert worker.stdout is not None
     run = psutil.Process(max(int(worker.stdout.readline()), int(worker.stdout.readline())))
-    server.kill()  # and nobody fetches it yet
+    server.kill()  # and nothing restarts it yet
     assert worker.wait(LAST_RESORT) == 1
     assert not run.is_running() or run.status() == psutil.STATUS_ZOMBIE
     server.wait()
@@ -545,11 +545,11 @@ def test_nobody_else_has_anything_run(watched: Watched, browser: Any, tmp_path: 
 
 @pytest.mark.slow
 def test_a_run_in_the_browser(watched: Watched, browser: Any) -> None:
-    browser.get(watched.url)  # asks for the secret, once a browser
+    browser.get(watched.url)  # asks each browser once for the secret
     fields = wait_for("the form for the secret", lambda: browser.find_elements("css selector", "input[type=password]"))
     fields[0].send_keys(watched.secret, "\n")
     _reads(browser, f"{watched.url}/deployments", "audit", "reaudit", "calibrate")
-    held = [watched.folder / f"held-{number}" for number in (5, 10)]  # a line of progress later each
+    held = [watched.folder / f"held-{number}" for number in (5, 10)]  # each releases one more line of progress
     for file in held:
         file.touch()
     run = watched.start("audit/audit")

@@ -1,4 +1,4 @@
-"""`epsilometer watch`: what begins a re-audit, what is only reported, and bad input."""
+"""`epsilometer watch`: what starts a re-audit, what is only reported, and bad input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three ways to share labelled texts, through the stages: what each is worth, and when there is nothing to learn."""
+"""Three ways to share labelled texts, through the stages: the worth of each, and the case of nothing to learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training of the embedded models: resumable to the bit, float16, loadable by anyone; and what is refused."""
+"""Training of the embedded models: bit-exact resuming, float16, loading by other libraries, and refusals."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_saved_models_are_half_precision_and_load_by_the_auto_classes(name: str,
         here = saved.module.eval()(ids["input_ids"]).logits
         assert torch.allclose(model(ids["input_ids"]).logits, here, atol=0.05)
     stored = set((corpus / "cache").iterdir())
-    again = recipe(name, corpus, start=tmp_path)  # and training can go on from it, on the texts as they were stored
+    again = recipe(name, corpus, start=tmp_path)  # training can also continue from it, on the stored texts
     assert torch.isfinite(again.loss(np.random.default_rng(0))[0])
     assert set((corpus / "cache").iterdir()) == stored
 

@@ -1,4 +1,4 @@
-"""Authors are chosen first, then texts of each: parts share no author and no text."""
+"""Authors are chosen first, then texts of each author. Parts share no author and no text."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_authors_are_chosen_and_then_texts_of_each(tmp_path: Path) -> None:
     assert 40 <= sum(audited) < 40 + 6
     assert 4 <= min(audited) <= max(audited) == 6
     assert max(counts(texts, "test")) == 6
-    assert min(counts(texts, "test") + counts(texts, PUBLIC)) < 4  # whom nobody chooses from there
+    assert min(counts(texts, "test") + counts(texts, PUBLIC)) < 4  # such authors are not chosen
     assert texts.equals(table(tmp_path))
 
 

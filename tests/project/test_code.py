@@ -1,4 +1,4 @@
-"""A record of code changes with what can change a result, and with nothing else."""
+"""A code record changes with anything that can change a result, and with nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which commit an audit ran at, and whether files differ from it."""
+"""The commit at which an audit ran, and whether files differ from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By which commit results were measured that git keeps, and for how long that is known."""
+"""The commit by which results in git were measured, and when this is no longer known."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_results_name_commit_date_and_machine() -> None:
     origin.write(STAGE, ["rows", "figures"])
     there = origin.read(STAGE)
     assert there is not None
-    assert there.commit == f"{head[:12]}+"  # files that git does not know may be the mechanism
+    assert there.commit == f"{head[:12]}+"  # an untracked file may be the mechanism
     assert "cores" in there.hardware
     assert 0 < there.seconds < 10_000
     assert origin.read("leaderboard_cells@snips-coin-1") is None

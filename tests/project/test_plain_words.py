@@ -1,4 +1,4 @@
-"""The sentence of each mechanism in plain words, which lives in its file."""
+"""Each mechanism's file contains a sentence that describes it in plain words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from epsilometer.core.component import shipped
 from epsilometer.core.errors import UserError
 from epsilometer.project.plain_words import BEGINNING, plain_words
 
-# Words of the field that an officer without statistics could not repeat to a colleague.
+# Technical words that a reader without statistics would not understand.
 JARGON = re.compile(
     r"epsilon|\bnats?\b|\blaw\b|distribution|exponential|gumbel|laplace|gaussian|latent|embedding|vector|token|logit|"
     r"perturb|mechanism|randomi[sz]ed|metric|sensitivity|adversar|[=|~^_{}\\]",

@@ -1,4 +1,4 @@
-"""The syntax of files is remembered by their bytes: the same answer as by reading, and nothing damaged is believed."""
+"""The cache of parsed files, by their bytes: equal to a fresh parse, and damaged entries are ignored."""
 
 from __future__ import annotations
 

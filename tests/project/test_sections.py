@@ -1,4 +1,4 @@
-"""Numbers of params.yaml: each is a number, and none is infinite."""
+"""Numbers in params.yaml: each must be a finite number."""
 
 from __future__ import annotations
 

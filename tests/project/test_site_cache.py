@@ -1,4 +1,4 @@
-"""DVC deletes and unpickles what its site cache names, so nobody else may write there: not in a clone, not by hand."""
+"""DVC deletes and unpickles files in its site cache, so nobody else may write there: not in a clone, not by hand."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_folder_that_somebody_else_can_write_is_refused(tmp_path: Path, place:
     with pytest.raises(UserError, match=f"^{folder}, of DVC's site cache, {reason}.*; delete it"):
         keep_private(tmp_path)
     if place != NAME:
-        return  # a run looks at all of them in the same way
+        return  # a run checks all of them in the same way
     (tmp_path / "dvc.yaml").write_text(STAGE)
     code, said = warm.run(("python", "-m", "epsilometer.pipeline.repro"), tmp_path, ENVIRONMENT)
     assert code != 0

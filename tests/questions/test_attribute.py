@@ -1,4 +1,4 @@
-"""A limit on what is inferred of an attribute: who passes, who is accused, and what a law shows."""
+"""A limit on inference of an attribute: who passes, who exceeds it, and what a law proves."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_law_shows_it_kept_by_whoever_infers() -> None:
     assert data.source.endswith(", kept by its stated law, which 1,000 rewrites did not refute")
     assert gate(of, Rules(limits, budget=200)).trials == 100, "half of the budget at most"
     with refused("EPS-Q025"):
-        gate(of, Rules(limits, budget=90))  # so few say too little of a law
+        gate(of, Rules(limits, budget=90))  # too few trials to test a law
     with refused("EPS-Q025"):
         gate(subject(table, "randomized_response", 9.0, ["length"]), Rules(limits, budget=100))
 

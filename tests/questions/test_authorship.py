@@ -1,4 +1,4 @@
-"""Authorship: bounds contain a known loss, texts together tell more, and known and test texts are apart."""
+"""Authorship: bounds contain a known loss, several texts reveal more, and known and test texts are disjoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guesses or the law refute a claim; it holds only where its worst case was enumerated and nothing refutes it."""
+"""Guesses or the law can refute a claim. It is confirmed only if its worst case was enumerated and not refuted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.broken.rare_words_pass import RareWordsPass
 from tests.support.refusals import refused
 
 TEXTS = [f"{who} wants {what} today" for who in ("anna", "boris", "clara") for what in ("tea", "milk", "rum")]
-YES_NO = ["yes yes yes", "now now now"]  # of one length
+YES_NO = ["yes yes yes", "now now now"]  # texts of equal length
 LAW = "claim: by its stated law"
 
 

@@ -1,4 +1,4 @@
-"""Units: coins are fair and independent of what is compared, and black boxes come out at their loss, in a gate too."""
+"""Units: coins are fair and independent of the texts, and estimated losses of black boxes are right, also in gates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pair at which a black box loses most is found among texts and by editing words, and its bound is about it."""
+"""The pair with the largest loss of a black box is found among texts and by editing words, with a valid bound."""
 
 from __future__ import annotations
 

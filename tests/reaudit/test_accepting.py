@@ -1,4 +1,4 @@
-"""Which audits can be accepted: those whose every stage is up to date, by the record that DVC keeps of each."""
+"""Audits can be accepted if all of their stages are up to date, according to DVC's records."""
 
 from __future__ import annotations
 

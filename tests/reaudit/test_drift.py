@@ -1,4 +1,4 @@
-"""Drift: each verdict, false alarms over simulated years, power on a planted change, and what the message says."""
+"""Drift: each verdict, false alarms over simulated years, power for a planted change, and the message."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_levels_of_any_number_of_audits_add_up_to_alpha() -> None:
 def test_a_year_without_a_change_raises_no_false_alarm_too_often(trials: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 60 years of 52 audits of 3 rows, each with a false alarm with probability at most 0.2, more than 24 have one
     with probability 2e-4. The same tests at alpha each, uncorrected, would raise one in nearly every year."""
-    monkeypatch.setattr(scipy.stats, "binomtest", cache(binomtest))  # the same few counts come again and again
+    monkeypatch.setattr(scipy.stats, "binomtest", cache(binomtest))  # cached, because the same few counts recur
     remembered = cache(lambda a, b, c, d: fisher_exact([[a, b], [c, d]]))
     monkeypatch.setattr(drift, "fisher_exact", lambda table: remembered(*table[0], *table[1]))
     rng, years, alpha = np.random.default_rng(1), 60, 0.2
@@ -161,7 +161,7 @@ def test_guesses_among_other_numbers_of_candidates_are_refused() -> None:
 @pytest.mark.parametrize(
     ("before", "now", "trials"),
     [
-        (np.zeros(12, bool), np.ones(12, bool), "trials"),  # at best 2 x 2^-12, five times the level
+        (np.zeros(12, bool), np.ones(12, bool), "trials"),  # the smallest p-value is 2 x 2^-12, five times the level
         (np.ones(TRIALS, bool), np.ones(TRIALS, bool), "trials"),
         (np.ones(TRIALS, bool), np.arange(TRIALS) < TRIALS - 1, "others"),
         (np.arange(1000) < 600, np.ones(16, bool), "others"),
@@ -190,7 +190,7 @@ def test_what_is_testable_is_what_all_right_guesses_would_decide() -> None:
         assert (change.verdict, best.verdict) == (verdict, WORSE if verdict == UNCHANGED else NOT_TESTABLE)
     of_two = {row(0): measured(np.arange(TRIALS) >= 15), row(1): measured(np.arange(TRIALS) >= 200)}
     assert [change.verdict for change in judge(of_two, of_two, LEVEL)] == [NOT_TESTABLE, UNCHANGED]
-    other = {row(1): measured(np.ones(TRIALS, bool))}  # once it is called worse, all of the level is the first's
+    other = {row(1): measured(np.ones(TRIALS, bool))}  # if this row is called worse, the first row gets the whole level
     assert [change.verdict for change in judge(of_two, of_two | other, LEVEL)] == [WORSE, UNCHANGED]
 
 

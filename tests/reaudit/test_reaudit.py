@@ -1,6 +1,6 @@
-"""Re-audits of a project of 20 texts: what was updated, each verdict, the event, the history, and bad input.
+"""Re-audits of a project of 20 texts: updates, each verdict, the event, the history, and bad input.
 
-The stages run in this process, without DVC and Prefect; `test_with_dvc_and_prefect` has both.
+The stages run in this process, without DVC and Prefect, which only `test_with_dvc_and_prefect` uses.
 """
 
 from __future__ import annotations
@@ -845,7 +845,7 @@ def test_with_dvc_and_prefect(tmp_path: Path) -> None:
     assert message["text"].startswith("worse: 1, no evidence of change: 1 (2 of the baseline's 2 rows tested")
     assert "mine on songs at epsilon 1" in message["text"]
 
-    mine.write_text(good)  # and without a server: the flow starts its own
+    mine.write_text(good)  # without a server, the flow starts its own
     del toy.environment["PREFECT_API_URL"], toy.environment["PREFECT_API_AUTH_STRING"]
     said = toy.run(sys.executable, "-m", "flows.reaudit", "--fresh")
     assert "no evidence of change: 2 (2 of the baseline's 2 rows tested" in said

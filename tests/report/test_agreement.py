@@ -1,4 +1,4 @@
-"""Verdicts on claims: every rule comes out both ways, and undecided where what is shown decides nothing."""
+"""Verdicts on claims: every rule can give both verdicts, and is undecided if the evidence does not decide."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_rule_could_have_come_out_otherwise(claim: tuple[str, ...], verdict: s
         (("51.60", "NEAR", "50", "10"), 5.8, AGREES),
         (("51.60", "NEAR", "50", "5"), 5.8, NOT_TESTABLE),
         (("75.0", "NEAR", "50", "5"), 5.8, DISAGREES),
-        (("0.15 (0.12 to 0.18)", "ABOVE", "0.1"), 1, AGREES),  # an interval that the table gives stays
+        (("0.15 (0.12 to 0.18)", "ABOVE", "0.1"), 1, AGREES),  # an interval from the table is used unchanged
     ],
 )
 def test_a_number_may_be_off_by_chance(claim: tuple[str, ...], off: float, verdict: str) -> None:
@@ -96,16 +96,16 @@ def test_a_share_of_few_texts_has_an_interval() -> None:
     ("claim", "of", "other_of", "verdict"),
     [
         (("0.000 (0.000 to 0.255)", "NEAR", "0.273", "0.05"), 18, 1312, NOT_TESTABLE),
-        (("0.4", "NEAR", "0.273", "0.05"), 18, 1312, NOT_TESTABLE),  # so few could not have agreed
-        (("0.9", "NEAR", "0.273", "0.05"), 18, 1312, DISAGREES),  # nor need they, to exclude what is printed
+        (("0.4", "NEAR", "0.273", "0.05"), 18, 1312, NOT_TESTABLE),  # with so few cases, no result could have agreed
+        (("0.9", "NEAR", "0.273", "0.05"), 18, 1312, DISAGREES),  # but even so few can exclude the printed value
         (("0.021 (0.005 to 0.062)", "NEAR", "0.166", "0.05"), 193, 1312, DISAGREES),
-        (("0.1", "BELOW", "0.999"), 32, None, AGREES),  # though no share of so few disagrees
-        (("0.5", "BELOW", "2"), 32, None, NOT_TESTABLE),  # every share does
-        (("0.5", "ABOVE", "1"), 32, None, NOT_TESTABLE),  # none does, none could
+        (("0.1", "BELOW", "0.999"), 32, None, AGREES),  # although no possible share of so few cases disagrees
+        (("0.5", "BELOW", "2"), 32, None, NOT_TESTABLE),  # every possible share agrees
+        (("0.5", "ABOVE", "1"), 32, None, NOT_TESTABLE),  # no possible share agrees
         (("0.9", "NEAR", "0.273", "0.1"), 10_000, 1312, DISAGREES),
         (("0.25", "NEAR", "0.273", "0.1"), 10_000, 1312, AGREES),
         (("0.3", "NEAR", "0.273", "0.1"), 400, 1312, UNDECIDED),
-        (("0.122", "NEAR", "0.187", "0.1"), 60, 60, NOT_TESTABLE),  # two wide intervals, the one within the other
+        (("0.122", "NEAR", "0.187", "0.1"), 60, 60, NOT_TESTABLE),  # two wide intervals, one within the other
         (("0.2", "ABOVE", "0.2627"), 40, 118, UNDECIDED),
         (("0.6", "ABOVE", "0.2627"), 40, 118, AGREES),
         (("0.1", "ABOVE", "0.5"), 40, 118, DISAGREES),

@@ -1,4 +1,4 @@
-"""A run's tables as data are those that were written."""
+"""The archived tables of a run equal those that were written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures on pages are those of the tables that they cite."""
+"""Figures on pages equal those of the tables that they cite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts on claims of papers follow from the tables, and their counts from the verdicts."""
+"""Verdicts on claims of papers follow from the tables, and the counts follow from the verdicts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def least_of_eleven(least: str) -> dict[str, str]:
         (ruled(ONE, "ABOVE", TEN, factor=2, times=4.1), "disagrees"),
         (ruled(FIVE, "BELOW", "0.1", times=6), "agrees"),
         (ruled(FIVE, "BELOW", "at least 0.1", times=3), "agrees"),
-        (ruled(FIVE, "ABOVE", "0.05", factor=9), "agrees"),  # an interval that the table gives stays
+        (ruled(FIVE, "ABOVE", "0.05", factor=9), "agrees"),  # an interval from the table is used unchanged
         (ruled(FIVE, "ABOVE", "0.05", premise=least_of_eleven("1")), "agrees"),
         (ruled(FIVE, "ABOVE", "0.3", premise=least_of_eleven("1")), "disagrees"),
         (ruled(FIVE, "ABOVE", "0.05", premise=least_of_eleven("2")), "not testable here"),
@@ -345,5 +345,5 @@ def test_the_premise_of_unlike_candidates_is_the_papers(every: dict[str, list[Ju
     assert all("section 3.2.2" in claim.place for claim, _ in compared)
     words = {id(each.claim): each.text for each in every["teda"]}
     verdicts = [words[id(claim)] for claim, rule in compared if "factors_words" in rule.cell or "MVC" in claim.place]
-    of_chance = "not testable here: a difference of 1 nat would be missed"  # of 300 trials, under MVC
+    of_chance = "not testable here: a difference of 1 nat would be missed"  # for MVC, with 300 trials
     assert [verdicts.count(word) for word in ("disagrees", of_chance, "agrees", "undecided here")] == [6, 1, 1, 1]

@@ -43,8 +43,8 @@ def test_all_columns_and_the_one_verdict_of_the_claim(tmp_path: Path) -> None:
     assert table.columns == [*ESTIMATES, "overall", "overall_by"]
     assert table.drop("overall", "overall_by").equals(estimates)
     at_five = table.filter(pl.col("epsilon") == 5.0)
-    assert set(at_five["verdict"]) == {NOT_REFUTED}  # of the test
-    assert set(at_five["overall"]) == {VIOLATED}  # of the claim, which the exact check refutes
+    assert set(at_five["verdict"]) == {NOT_REFUTED}  # verdict of the test
+    assert set(at_five["overall"]) == {VIOLATED}  # verdict on the claim, which the exact check refutes
     with refused("EPS-C001"):
         export.read(tmp_path / "nowhere")
 
@@ -58,7 +58,7 @@ def exact(average: float, pairs: str = "equal length", **more: object) -> pl.Dat
 
 def test_exact_losses_are_read_without_their_curves_and_judge_claims(tmp_path: Path) -> None:
     folder = run(tmp_path, frame(*ROWS))
-    assert export.read_exact(folder).is_empty()  # an audit from before there were any
+    assert export.read_exact(folder).is_empty()  # an audit from before exact losses existed
     table = exact(3.0, claim="5 per word", verdict=VIOLATED)
     tables.write(table, folder / exact_path("queries-mvc"), EXACT)
     tables.write(pl.DataFrame(schema=dict(EXACT_CURVES)), folder / curves_path("queries-mvc"), EXACT_CURVES)
@@ -76,7 +76,7 @@ def test_csv_and_json_hold_every_digit(tmp_path: Path) -> None:
     export.write(table, tmp_path / "all.json")
     rows = json.loads((tmp_path / "all.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
     assert [row["loss"] for row in rows] == table["loss"].to_list()
-    assert "Infinity" in [row["point"] for row in rows]  # all 1,000 were right, and JSON has no infinity
+    assert "Infinity" in [row["point"] for row in rows]  # all 1,000 are right, and JSON has no infinity
     assert math.inf in table["point"]
 
 
@@ -132,7 +132,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "\\bottomrule" in Path("two.tex").read_text(encoding="utf-8")
     capsys.readouterr()
     assert pl.read_csv(StringIO(call(capsys, "results", "export", "--format", "csv")[1])).columns == [*export.SHORT]
-    assert "delta_at_4_low" in export.SHORT  # beside every loss stands its tail
+    assert "delta_at_4_low" in export.SHORT  # every loss is shown with its tail
     _, everything, _ = call(capsys, "results", "export", "--format", "csv", "--columns", "all")
     assert pl.read_csv(StringIO(everything)).columns == [*ESTIMATES, "overall", "overall_by"]
     _, printed, _ = call(

@@ -1,4 +1,4 @@
-"""A gate's words for every measure, in every form: the counts and limits that were judged, a user's own included."""
+"""The gate's sentences for every measure and form: counts and limits, including a user's own measures."""
 
 from __future__ import annotations
 

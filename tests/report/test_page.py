@@ -1,4 +1,4 @@
-"""The page that people open: where it comes from, and when it is written anew."""
+"""The page that people open: its source, and when it is rewritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The probability of a disagreement under an alternative, and what too coarse a test may not decide."""
+"""The probability of a disagreement under an alternative, and which decisions a coarse test cannot make."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PREMISE = {"cell": LARGE, "relation": "ABOVE", "other": "1"}
 @pytest.mark.parametrize(
     ("ends", "rule", "other", "against", "expected"),
     [
-        ((0.4, 0.6), "ABOVE", (0.5, 0.5), 0.1, 0.5),  # the interval ends at the other as often as not
+        ((0.4, 0.6), "ABOVE", (0.5, 0.5), 0.1, 0.5),  # half of the intervals end above the other value
         ((0.4, 0.6), "BELOW", (0.3, 0.7), 0.3, 0.5),
         ((0.4, 0.6), "NEAR", (0.2, 0.3), 0.1, 0.5),
         ((0.4, 0.6), "ABOVE", (0.5, 0.5), 0.2, 0.995),  # 2.5758 deviations more
-        ((0.0, 0.1), "ABOVE", (0.5, 0.5), 0.1, 0.5),  # it may be as wide below 0
+        ((0.0, 0.1), "ABOVE", (0.5, 0.5), 0.1, 0.5),  # it may be equally wide below 0
         ((5.0, math.inf), "ABOVE", (0.0, 0.1), 1, 0.0),  # nothing is known of its width
         ((1.0, 1.0), "ABOVE", (0.5, 0.5), 0.1, 1.0),
     ],
@@ -54,7 +54,7 @@ def test_the_power_of_a_share_is_binomial() -> None:
     ("claim", "against", "of", "expected"),
     [
         (("0.26 to 0.36", "ABOVE", "0.03 to 0.10", None), 1, None, True),
-        (("1.02 to 2.57", "ABOVE", "0.00 to 0.92", None), 1, None, False),  # of 100 trials
+        (("1.02 to 2.57", "ABOVE", "0.00 to 0.92", None), 1, None, False),  # for 100 trials
         (("0.021 (0.005 to 0.062)", "NEAR", "0.14 to 0.19", "0.05"), 0.1, 193, True),
         (("0.1", "NEAR", "0.14 to 0.19", "0.05"), 0.1, 12, False),
         (("50", "ABOVE", "48", None), 10, None, True),

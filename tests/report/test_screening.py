@@ -1,4 +1,4 @@
-"""What people wrote is shown only if no name, number, address or strong word is in it."""
+"""Texts that people wrote are shown only if they contain no name, number, address or strong word."""
 
 from __future__ import annotations
 

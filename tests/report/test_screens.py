@@ -1,4 +1,4 @@
-"""The report on a telephone, on a desk and in the dark, as Chromium draws it."""
+"""The report on a telephone, on a large screen and in dark mode, as Chromium renders it."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from tests.support.similarities import similarity_tables
 from tests.support.sparing import first
 from tests.support.waiting import wait_for
 
-# Elements that a reader meets as a column of letters: some words of text, and less than five of them side by side.
+# Elements narrower than 60 pixels with more than 20 characters, which become a column of letters.
 SQUEEZED = """return [...document.querySelectorAll("td, th, p, li, dd")].filter(e =>
     e.textContent.trim().length > 20 && e.getBoundingClientRect().width > 0 && e.getBoundingClientRect().width < 60
 ).map(e => e.textContent.trim().slice(0, 40))"""
-# What is drawn smaller than it was made, so that its letters are too.
+# Figures that are displayed smaller than designed, so that their letters are too small.
 SHRUNK = """return [...document.querySelectorAll(".figure svg.marks")].map(
     e => e.getBoundingClientRect().width / e.viewBox.baseVal.width).filter(scale => scale < 0.8)"""
-# What is wider than what holds it, and cannot be scrolled to.
+# Elements that are wider than their container, and cannot be scrolled.
 CUT = """return [...document.querySelectorAll("main table, main .figure")].filter(e => {
     const box = e.closest(".scroll, .overflow, .figure") ?? e.parentElement;
     return e.scrollWidth > box.clientWidth + 1 && !["auto", "scroll"].includes(getComputedStyle(box).overflowX);
 }).map(e => e.outerHTML.slice(0, 80))"""
 
 
-# Points that stand on the title of a panel.
+# Points that overlap the title of a panel.
 ON_A_TITLE = """return [...document.querySelectorAll("svg.marks")].flatMap(svg => {
     const titles = [...svg.querySelectorAll(".role-title-text text")].map(e => e.getBoundingClientRect());
     return [...svg.querySelectorAll(".mark-symbol.role-mark path")].map(e => e.getBoundingClientRect()).filter(p =>
@@ -117,7 +117,7 @@ def test_on_a_phone_the_decisions_are_on_the_screen_without_scrolling_aside(brow
 def test_in_the_dark_nothing_is_left_white(browser: Any, page: Path, width: int) -> None:
     assert (
         shown(browser, page, width, unfolded=True).mean(axis=2) > 200
-    ).mean() > 0.8  # the same measure sees the light page
+    ).mean() > 0.8  # the same measure is large for the light page
     pixels = shown(browser, page, width, "dark", unfolded=True).mean(axis=2)
     assert (pixels > 200).mean() < 0.05  # letters and lines
     assert (pixels < 60).mean() > 0.8

@@ -1,4 +1,4 @@
-"""Two audits side by side: what moved, by how much, and beyond chance."""
+"""Comparison of two audits: which figures changed, by how much, and whether beyond chance."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def exact(average: float, pairs: str = "equal length") -> pl.DataFrame:
     )
 
 
-@pytest.mark.parametrize("seed", [0, 1])  # the same trials, and others
+@pytest.mark.parametrize("seed", [0, 1])  # with the same trials, and with others
 def test_what_moved_beyond_chance_comes_first(tmp_path, capsys, seed: int) -> None:
     """Right are half of what is hidden and all that is shown: .75 against .95 of 400, 8 standard errors apart.
 

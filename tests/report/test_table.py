@@ -1,4 +1,4 @@
-"""A table: what its columns say of a row, and the same rows on the page and in Markdown."""
+"""Tables: the meaning of their columns, and the same rows on the page and in Markdown."""
 
 from __future__ import annotations
 

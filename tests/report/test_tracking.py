@@ -1,4 +1,4 @@
-"""Losses in MLflow and Weights & Biases: in stand-ins for both, and in each where it is installed."""
+"""Losses in MLflow and Weights & Biases: in replacements of both, and in each that is installed."""
 
 from __future__ import annotations
 

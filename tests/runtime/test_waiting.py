@@ -1,4 +1,4 @@
-"""Locks that only their owner can take, and the note for whoever waits for one."""
+"""Locks that only their owner can take, and the note to a process that waits for one."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_locks_of_a_project_are_its_owners(tmp_path: Path, monkeypatch: pytest.M
     with held(tmp_path, lambda line: None):
         assert lock.stat().st_mode & 0o777 == 0o600
         assert lock.parent.stat().st_mode & 0o777 == 0o700
-        if os.geteuid() == 0:  # to try as another user
+        if os.geteuid() == 0:  # tries as another user
             tried = subprocess.run(["cat", lock], preexec_fn=lambda: os.setuid(65534), capture_output=True, text=True)
             assert "Permission denied" in tried.stderr
 

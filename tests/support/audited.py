@@ -86,9 +86,9 @@ Row = tuple[str, str, float, str, int, float | None, str]
 def frame(*rows: Row, equal: tuple[int, int] = (0, 0), validated: bool = True) -> pl.DataFrame:
     """Return a table of estimates, followed by the rows of the strongest attacks (on the release, and on everything).
 
-    rows: data set, mechanism, epsilon, attack, successes of 1,000, expected successes (None: no claim), verdict.
-    equal: for every row, the number of trials with candidates of equal length, and successes among them. Attacks of
-    INSIDE see latents, all others the text.
+    rows: data set, mechanism, epsilon, attack, successes in 1,000 trials, expected successes (None: no claim), verdict.
+    equal: for every row, the number of trials with candidates of equal length, and the successes among them. Attacks
+    of INSIDE see latents, and all others see the text.
     """
     cells: dict[tuple[str, str, float], list[Row]] = {}
     for row in rows:
@@ -297,7 +297,7 @@ def audit(
 ) -> TextResults:
     """Return results with data for every section except those on similarity and sweeps.
 
-    texts, rewrites: of the data set `queries`, one of each per trial. tables: replacements, by their names in TABLES.
+    texts, rewrites: one of each per trial, for the data set `queries`. tables: replacements, by their names in TABLES.
     Without a table of decisions, they are computed from the others.
     """
     held = records(texts, rewrites)
@@ -344,7 +344,7 @@ def text_of(section: Section | None, results: TextResults) -> str:
 
 
 def exact() -> pl.DataFrame:
-    """Return exact losses of `queries`: of mvc, and of a law of latents whose largest loss is infinite."""
+    """Return exact losses on `queries`: those of mvc, and those of a law of latents whose largest loss is infinite."""
     mvc = {("queries", "mvc", epsilon): loss for epsilon, loss in ((0.5, 1.0), (5.0, 8.0), (2500.0, 60.0))}
     inside = {("queries", HOSTILE, epsilon): loss for epsilon, loss in ((0.5, 0.2), (5.0, 4.0), (2500.0, math.inf))}
     return losses(mvc | inside, latents=[HOSTILE])

@@ -19,7 +19,7 @@ DOORS: Mapping[str, frozenset[Gives]] = {
 }
 """Each way to ask, and the kinds of evidence that it needs."""
 
-FIXED = (Need.CLAIM,)  # figures that are 0 or 1, so no budget can be calibrated to a value between
+FIXED = (Need.CLAIM,)  # figures that are 0 or 1, so no budget can be calibrated to a value in between
 
 
 def opens(question: Any, door: str) -> bool:

@@ -29,8 +29,8 @@ def masked(text: str) -> str:
 class Filter:
     """A filter of names, addresses and numbers that handles one text at a time, with a time limit for each text.
 
-    speed: words per second. limit: seconds of waiting and working. fails_open: whether a text that takes longer
-    passes unchanged; otherwise its request fails. late: the texts that took longer.
+    speed: words per second. limit: maximum seconds of waiting and working. fails_open: whether a text beyond the limit
+    passes unchanged; otherwise its request fails. late: the texts beyond the limit.
     """
 
     speed: float
@@ -183,7 +183,7 @@ class Handler(BaseHTTPRequestHandler):
                 answer.read()
         except OSError:  # the upstream server refuses some requests
             pass
-        except Exception:  # and breaks off some answers
+        except Exception:  # and breaks off some of its answers
             pass
 
     def _send(self, status: int, body: str, headers: dict[str, str], kind: str = "application/json") -> None:

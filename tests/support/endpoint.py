@@ -23,7 +23,7 @@ LATE = 599  # status with which the server asks the client to treat an answer as
 
 
 def told_when_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the client time out only when the server says so, since any answer may be slow on a busy machine."""
+    """Make the client time out only when the server asks for it, because any answer may be slow on a busy machine."""
     import httpx2
 
     from epsilometer.models.endpoint_client import EndpointClient

@@ -18,9 +18,9 @@ Cell = tuple[str, str, float]  # data set, mechanism, nominal epsilon
 def losses(averages: Mapping[Cell, float], latents: Sequence[str] = (), verdict: str = NOT_CHECKED) -> pl.DataFrame:
     """Return rows of `EXACT` for each cell, with these averages over pairs of equal length (an eighth of all pairs).
 
-    The median is half the average, the 95 % quantile twice, and the worst pair three times the average. The largest
-    loss of an output is ten times the average between texts of equal length, and infinite between others. latents:
-    mechanisms whose law describes latents; the length of texts does not matter to them.
+    The median is half the average, the 95 % quantile twice the average, and the worst pair three times the average. The
+    largest loss of an output is ten times the average for texts of equal length, and infinite for other pairs. latents:
+    mechanisms whose law describes latents; their losses do not depend on the length of texts.
     """
     rows = []
     for (dataset, mechanism, epsilon), average in averages.items():

@@ -18,7 +18,7 @@ import pytest
 from tests.support.waiting import LAST_RESORT
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-LARGE = 1000  # smallest size in bytes of a large file, whose SHA-256 is stated
+LARGE = 1000  # files of at least this many bytes have a stated SHA-256
 
 
 class Hub(ThreadingHTTPServer):

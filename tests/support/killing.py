@@ -22,7 +22,7 @@ from tests.support.waiting import finished, pause, wait_for
 KILLS = int(os.environ.get("EPSILOMETER_KILLS", "2"))
 SIGNALS = (signal.SIGKILL, signal.SIGTERM)
 
-DVCS = ("dvc.lock",)  # DVC extends it after each stage; see test_half_a_record_is_put_aside
+DVCS = ("dvc.lock",)  # DVC extends this file after each stage; see test_half_a_record_is_put_aside
 
 Results = dict[str, bytes]
 
@@ -92,7 +92,7 @@ class Job:
     def try_all(self, capsys: pytest.CaptureFixture[str], resumed: Callable[[], tuple[str, ...]] = tuple) -> None:
         """Kill the command several times, and check that each rerun gives the same results.
 
-        resumed: returns the command to run after a kill, if it depends on how far the killed command came.
+        resumed: returns the command to run after a kill, if that depends on the progress of the killed command.
         """
         draw = random.Random(2027)
         for number in range(KILLS):

@@ -18,7 +18,7 @@ ALL = Learners()
 
 
 def texts(count: int, first: int, groups: int | None = None) -> Released:
-    """Return texts as they are, alternating in gender and rating. first: number of the first. groups: of authors."""
+    """Return unchanged texts, alternating in gender and rating. first: the first text's number; groups: of authors."""
     genders = [("f", "m")[i % 2] for i in range(count)]
     ratings = [("bad", "good")[i // 2 % 2] for i in range(count)]
     written = [

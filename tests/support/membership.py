@@ -1,8 +1,8 @@
 """Membership with a known law: models whose log-odds of an example's label are normal.
 
 For an example x the log-odds are N(level_x, 1) under models not trained on x, and N(level_x + shift, 1) under models
-trained on x. An attack with a single threshold does not know the levels. The best adversary knows them, and its area
-under the curve is Phi(shift / sqrt 2).
+trained on x. An attack with a single threshold does not know the levels. The best adversary knows the levels, and its
+area under the curve is Phi(shift / sqrt 2).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def plain_search(
     """Return the rewrite of a text whose words are separated by single spaces.
 
     ask: returns class probabilities, None beyond the budget. candidates: returns replacements for a word. similarity:
-    of the text before and after, for a candidate; None if the candidate breaks a limit.
+    returns that of the text before and after a candidate; None if the candidate breaks a limit.
     """
     words = text.split(" ")
     assert words == words_and_marks(text)

@@ -9,7 +9,7 @@ from epsilometer.auditing.schemas import LEAKAGE
 from epsilometer.cells.tables import SIMILARITIES, SIMILARITY
 from tests.support.audited import HOSTILE, tables_of_all
 
-COSINES = [0.1, 0.9, 0.5, 0.3, 0.7]  # of trials 0 to 4: quartiles at trials 3, 2 and 4
+COSINES = [0.1, 0.9, 0.5, 0.3, 0.7]  # cosines of trials 0 to 4; trials 3, 2 and 4 are the quartiles
 
 
 def each() -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""The training of a head on six features, which takes a moment. As a program, it can be killed at a given place:
+"""Training of a head on six features, which takes a moment. As a program, it can be killed at a given place:
 
 python -m tests.support.small_training CHECKPOINT OUT [HELD]
 

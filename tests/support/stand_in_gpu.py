@@ -1,9 +1,9 @@
 """A simulated GPU: tensors that claim to be on "cuda", but are computed on the processor.
 
-Operations that a GPU refuses are refused: those on tensors of both devices, and `numpy()` of a tensor on the GPU. As in
-torch, numbers and indices may come from the processor. All other operations are computed by the processor's kernels, so
-that code that reads values works unchanged. The simulation does not cover CUDA's own kernels, their memory and speed,
-and computations in other threads.
+The simulation refuses what a GPU refuses: operations on tensors of both devices, and `numpy()` of a tensor on the GPU.
+As in torch, numbers and indices may come from the processor. The processor's kernels compute all other operations, so
+code that reads values works unchanged. The simulation does not cover CUDA's own kernels, their memory and speed, or
+computations in other threads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CROSSES = {_ATEN.to, _ATEN._to_copy, _ATEN.copy_, _ATEN.type_as}
 _PLACED = {_ATEN.index.Tensor, _ATEN.index_put_.default, _ATEN.index_put.default, _ATEN._index_put_impl_.default}
 _READ = {Tensor.item, Tensor.tolist, Tensor.__bool__, Tensor.__int__, Tensor.__float__, Tensor.__index__}
 _MADE = {torch.tensor, torch.as_tensor}
-_most: int | None = None  # most numbers of a tensor
+_most: int | None = None  # maximum number of entries of a tensor
 
 
 class Mixed(RuntimeError):
@@ -76,16 +76,16 @@ class _Factories(TorchDispatchMode):
 
 
 class _Asked(TorchFunctionMode):
-    """A mode that intercepts calls before any operation: "cuda" as a device, reading numbers, and making tensors."""
+    """A mode that intercepts calls that use "cuda" as a device, read numbers, or make tensors."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         if func in _READ and isinstance(args[0], OnGpu):
             return func(args[0].own)
-        if func is Tensor.__setitem__ and isinstance(args[0], OnGpu):  # torch cannot set values without numbers
+        if func is Tensor.__setitem__ and isinstance(args[0], OnGpu):  # torch cannot set values without data
             _put(*args)
             return None
-        if func is Tensor.__getitem__ and isinstance(args[0], OnGpu):  # nor index it by lists
+        if func is Tensor.__getitem__ and isinstance(args[0], OnGpu):  # or index such a tensor by lists
             args = args[0], _places(args[1])
         if func in _MADE and _target(kwargs.get("device")) == _TO_TORCH:
             return func(*args, **kwargs | {"device": None}).to(_TO_TORCH)
@@ -101,7 +101,7 @@ def _places(key: Any) -> Any:
 
 
 def _put(there: OnGpu, places: Any, values: Any) -> None:
-    """Set values in place. With index tensors or lists, torch refuses values on the processor."""
+    """Set values in place. Like torch, refuse values on the processor if places are index tensors or lists."""
     leaves = tree_flatten(places)[0]
     listed = any(isinstance(leaf, Tensor) or (leaf is not places and isinstance(leaf, int)) for leaf in leaves)
     if listed and isinstance(values, Tensor) and values.dim() and not isinstance(values, OnGpu):
@@ -170,7 +170,7 @@ def _own(leaf: Any) -> Any:
 def stand_in(patch: pytest.MonkeyPatch, most: int | None = None) -> Iterator[None]:
     """Make "cuda" the simulated GPU, and choose `device: cuda`, while the context lasts.
 
-    most: the most numbers that a tensor may have before memory runs out; None for any number.
+    most: the number of entries of a tensor above which memory runs out; None for any number.
     """
     properties = SimpleNamespace(name="no GPU", major=9, minor=0, total_memory=80 << 30)
     with patch.context() as at:

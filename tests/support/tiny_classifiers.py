@@ -39,7 +39,7 @@ def _save(kind: Any, config: Any, folder: Path) -> Path:
         torch.manual_seed(7)
         model = kind(config).eval()
         with torch.no_grad():
-            for name, parameter in model.named_parameters():  # also norms and biases, else they are 1 or 0
+            for name, parameter in model.named_parameters():  # also norms and biases, which would otherwise be 1 or 0
                 parameter.add_(torch.randn_like(parameter) * (0.3 if parameter.dim() > 1 else 0.1))
                 if name == "transformer.ln_f.weight":
                     parameter.mul_(1.5)

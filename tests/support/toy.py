@@ -26,7 +26,7 @@ from tests.support.warm import Warm
 
 STAGES = ("code", "resources", "prepare", "embed", "trials", "rewrite", "attack", "estimate")
 
-# Replaces the sentence encoder, which takes longer to load than all the rest.
+# Replaces the sentence encoder, which takes longer to load than everything else.
 EMBED = """import sys
 import numpy as np
 from epsilometer.core import tables

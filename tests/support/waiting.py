@@ -17,7 +17,7 @@ def wait_for(event: str, happened: Callable[[], T], runs: subprocess.Popen[Any] 
     """Return the first true value of `happened`. Fails after LAST_RESORT, or if the process `runs` ends first."""
     end = time.monotonic() + LAST_RESORT
     while True:
-        ended = runs is not None and runs.poll() is not None  # checked before `happened`, so that a last act counts
+        ended = runs is not None and runs.poll() is not None  # first, so that an event before the end counts
         if value := happened():
             return value
         if ended:

@@ -1,8 +1,8 @@
 """Commands of a project in forks of one process, which has already loaded the packages that they import.
 
-Each command is still a separate process, and so is each stage that DVC runs for it. They load the project's own files
-anew. This is for tests of what commands do. Tests of how commands start, or end by a signal, must start them like a
-user does.
+Each command is still a separate process, and so is each stage that DVC runs for it. These processes load the project's
+own files anew. This module is for tests of what commands do. Tests of how commands start, or end by a signal, must
+start commands like a user.
 """
 
 from __future__ import annotations

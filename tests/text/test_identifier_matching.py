@@ -1,4 +1,4 @@
-"""The canonical form of identifiers and texts: spellings that count as the same, those that do not, and parts."""
+"""The canonical form of identifiers and texts: equivalent spellings, different ones, and parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""English is told from other languages by its function words, and nothing is said of a few words."""
+"""English is distinguished from other languages by its function words; few words give no decision."""
 
 from __future__ import annotations
 

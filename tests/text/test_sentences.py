@@ -1,4 +1,4 @@
-"""Sentences: nothing of a text is lost, and what ends none does not."""
+"""Sentences: no character is lost, and a mark within a sentence does not end it."""
 
 from __future__ import annotations
 

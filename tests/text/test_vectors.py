@@ -1,4 +1,4 @@
-"""Word vectors and vocabularies: formats, errors, exact geometry, texts to numbers and back."""
+"""Word vectors and vocabularies: formats, errors, exact geometry, and texts to numbers and back."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_whole_words_of_transformers_as_they_are_saved(tmp_path: Path, kind: str
     assert ids == sorted(ids)
     np.testing.assert_array_equal(read.vectors, rows[ids].numpy())
 
-    # All words of the texts that are one token for the tokeniser, and no piece from within a word.
+    # All words of the texts that are single tokens, and no piece from within a word.
     single = {word for text in TEXTS for word in text.split() if len(tokenizer.encode(word).ids) == 1} - {"."}
     assert {"the", "to", "7"} <= single <= set(read.words)
     assert not {"pad", "unk", "endoftext", "."} & set(read.words)
@@ -383,21 +383,21 @@ def test_a_distance_has_the_same_bits_in_every_call(dimensions: int, targets: in
         np.testing.assert_array_equal(vectors.distances(rows[-count:], to), everything[-count:])
 
 
-@pytest.mark.parametrize("rare", [0.0, 1 / 256, 1.0])  # never by their first dimensions, as ever, always
+@pytest.mark.parametrize("rare", [0.0, 1 / 256, 1.0])  # filter by first dimensions: never, by default, always
 @pytest.mark.parametrize("radius", [0.0, 1e-3, 0.5, 3.0, 1e3])
 def test_no_near_word_is_left_out(radius: float, rare: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("epsilometer.text.vectors._COLUMNS", 64)
     monkeypatch.setattr("epsilometer.text.vectors._HEAD", 3)
     monkeypatch.setattr("epsilometer.text.vectors._RARE", rare)
     vectors = hard_vectors()
-    words = np.array([0, 2, 3, 250, 17] * 200)  # more than fit into one product
+    words = np.array([0, 2, 3, 250, 17] * 200)  # more words than fit into one product
     place, word = vectors.near(words, radius)
     pairs = np.zeros((len(words), len(vectors)), bool)
     pairs[place, word] = True
     distances = vectors.distances(words)
     assert pairs[distances <= radius].all()
     assert len(place) == pairs.sum()
-    assert not pairs[distances > np.sqrt(radius**2 + 2)].any()  # doubt is small beside the vectors' length of 190
+    assert not pairs[distances > np.sqrt(radius**2 + 2)].any()  # the margin is small compared with lengths of 190
 
 
 def test_nearest_is_exact_where_single_precision_is_in_doubt() -> None:

@@ -1,4 +1,4 @@
-"""The tokenizer and the layout: what goes in comes back in its place."""
+"""The tokenizer and the layout: every replaced word is put back in its place."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from epsilometer.corpora.synthetic import generate
 from epsilometer.text.words import STOP_WORDS, lay_out, places, with_spaces, words, write
 
 SHARED = Path(__file__).parents[3] / "shared/data"
-ENGLISH = re.compile(r"[^\W_]+(?:'[^\W_]+)*")  # the words of text that is neither in such a script nor has marks
+ENGLISH = re.compile(r"[^\W_]+(?:'[^\W_]+)*")  # words of texts without such scripts and without marks
 
 
 def test_layout_is_kept() -> None:
     assert lay_out("Dear Ann,\n  don't CALL 555-0199!", ["hi", "bob", "never", "ring", "1", "2"]) == (
         "Hi Bob,\n  never RING 1-2!"
     )
-    assert lay_out("İstanbul is far", ["a", "b", "c"]) == "A b c"  # a capital that is two characters when lowered
+    assert lay_out("İstanbul is far", ["a", "b", "c"]) == "A b c"  # this capital becomes two characters in lower case
     assert lay_out("...", []) == "..."
 
 

@@ -2,8 +2,8 @@
 
 At each epsilon tried, the attackers' training and test texts are rewritten with fresh noise, and the attackers are
 trained again. The attribute loss is the largest over attackers and attributes. Each epsilon tried gets a part of alpha
-(`calibration/looks.py`), so all intervals hold together with probability at least 1 - alpha. The search assumes that
-the loss rises with epsilon.
+(`calibration/looks.py`), so with probability at least 1 - alpha all intervals are right. The search assumes that the
+loss rises with epsilon.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class AttributeLoss:
             )
 
     def __call__(self, epsilon: float, turn: Turn) -> Look | None:
-        """Return the bounds at an epsilon, in nats; None for a second look, or if too few rewrites are left."""
+        """Return the bounds at an epsilon, in nats; None if it was measured before, or if too few rewrites are left."""
         if turn.again or turn.left < len(self._rows):
             return None
         params, cell = self._params, self._cell

@@ -25,7 +25,7 @@ AUXILIARIES, VICTIMS, VALIDATION, TEST = "auxiliaries", "train", "validation", "
 
 
 def parted(params: AnonymityParams, dataset: str) -> pl.DataFrame:
-    """Return the prepared texts of a data set. The column `split` contains the part; "train" is that of the victims."""
+    """Return the prepared texts of a data set. The column `split` contains the part; "train" is the victims' part."""
     return with_parts(params, dataset, prepared(dataset))
 
 

@@ -1,8 +1,8 @@
-"""Leaks of a service when something fails: planted identifiers that appear where it should have removed them.
+"""Leaks of a service when something fails: planted identifiers appear where the service should have removed them.
 
-A service may leak in several ways. Its filter times out and lets the text pass (fails open), or misses the text in a
-stream. An error quotes the text, a header contains it, a cache returns it to another client, or the service sends it to
-its upstream unchanged.
+A service may leak in several ways. Its filter may time out and let the text pass (fail open), or miss an identifier in
+a stream. An error may quote the text, a header may contain it, a cache may return it to another client, or the service
+may send it to its upstream unchanged.
 
 Each request contains invented identifiers (`identifiers.planting`) in invented sentences, and no other text. If the
 service is a chat, every second request asks for a stream. One request in ten is long, and one in ten is malformed: it
@@ -54,13 +54,18 @@ _CARRIERS = (
 )
 _FILLER = " The rest of this message only makes it long."
 _LINES = 200  # filler sentences in a long request
-_DIGITS = 9  # number of digits from which on a value does not occur by chance
+_DIGITS = 9  # a value with at least this number of digits does not occur by chance
 _SETTLE = 0.5  # seconds to wait for requests that the service may still send to the sink
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A request. values: the planted value of each kind; shape: "plain", "long" or "malformed"; stream: bool."""
+    """A request.
+
+    values: the planted value of each kind of identifier.
+    shape:  "plain", "long" or "malformed".
+    stream: True if the request asks for a stream.
+    """
 
     text: str
     values: Mapping[str, str]
@@ -70,7 +75,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply. status: None if none arrived; headers, body: the planted values that occur there."""
+    """A reply. status: None if no reply arrived; headers, body: the planted values in the headers and in the body."""
 
     status: int | None
     stream: bool = False
@@ -212,7 +217,7 @@ def _sent(probes: Sequence[Probe], send: _Sender, rate: float, workers: int) -> 
 
 
 def _late(numbers: Mapping[Future[Reply | None], int]) -> Iterator[tuple[int, Reply]]:
-    """Yield all replies that have arrived, also those of requests that were under way when the run stopped."""
+    """Yield all replies that have arrived, including those to requests that were under way when the run stopped."""
     for future, number in numbers.items():
         if future.done() and not future.cancelled() and future.exception() is None:
             reply = future.result()
@@ -262,7 +267,7 @@ def _table(
 
 
 def _tells(value: str) -> bool:
-    """Return True if a value is too long to occur in a reply to another request by chance, as a common name may."""
+    """Return True if a value has too many digits to occur by chance in the reply to another request."""
     return sum(map(str.isdigit, value)) >= _DIGITS
 
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote_plus
 from epsilometer.text import identifier_matching
 
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
-LONG = 10  # number of letters and digits from which on a sequence does not occur by chance
+LONG = 10  # a sequence of at least this many letters and digits does not occur by chance
 _START = 5  # number of leading letters and digits by which values are indexed; every planted value has at least as many
 _EVENT = re.compile(r"^data: ?(.*)$", re.MULTILINE)
 

@@ -5,9 +5,10 @@ average loss and a delta at 4 nats of at most .01. The second condition is neede
 texts verbatim (the mechanism `coin`) would win at equal average loss.
 
 Both budgets come from bisection, which assumes that losses rise with budgets. If a loss falls somewhere, bisection
-returns one of several solutions. The loss has one of three sources: the mechanism's law; the law of its latents, which
-gives an upper bound on the loss of the text; or attacks. A search by attacks uses the same random numbers at every
-budget. It uses the loss estimated from the attacks' hits, without an interval, so the true loss may be larger.
+returns one of several solutions. The losses of a mechanism come from one of three sources: its law; the law of its
+latents, which gives an upper bound on the loss of the text; or attacks. A search by attacks uses the same random
+numbers at every budget. It uses the loss estimated from the attacks' hits, without an interval, so the true loss may be
+larger.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class ByLaw:
         return BY_LAW if law_of(self.mechanism) in releases(self.mechanism) else BY_LATENTS
 
     def at(self, epsilon: float) -> Lost:
-        """As `Curve`."""
+        """Return the same as `Curve.at`."""
         if epsilon not in self._held:
             asked_of = request(self.mechanism, self.texts, [epsilon], self.pairs, effort=_EFFORT)
             (losses,) = pair_losses(asked_of)
@@ -134,7 +135,7 @@ class ByAttacks:
     _held: dict[float, Lost] = field(default_factory=dict, repr=False)
 
     def at(self, epsilon: float) -> Lost:
-        """As `Curve`."""
+        """Return the same as `Curve.at`."""
         if epsilon not in self._held:
             count = len(self.trials.target)
             noise = Noise.named(count, *self.stream, "attacked")

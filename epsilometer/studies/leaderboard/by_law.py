@@ -1,8 +1,9 @@
 """Learning with a known law: loss correction by the channel of a mechanism with few public outputs.
 
-The mechanism turns a text into one of a public set of outputs y. The law P(y | n) depends only on the text's type n:
-for mechanisms that choose among public exemplars, the nearest exemplar. Let h(n, c) be the number of private texts of
-type n and label c. Then the releases with label c follow the sum over n of h(n, c) P(y | n).
+The mechanism turns a text into one of a public set of outputs y. Its law P(y | n) depends only on the text's type n.
+For a mechanism that chooses among public exemplars, the type is the nearest exemplar. Let h(n, c) be the number of
+private texts of type n and label c. Then the expected number of releases y with label c is the sum over n of
+h(n, c) P(y | n).
 
 h is estimated from the releases by maximum likelihood with expectation maximisation (Agrawal and Aggarwal, PODS 2001).
 A model is then trained on one public text per type, weighted by h. Backward correction (Natarajan et al., NeurIPS 2013)

@@ -1,13 +1,14 @@
 """The F1 of classifiers trained on whole corpora under central differential privacy, and on local releases.
 
 The mechanism `vote_histogram` releases a whole corpus: each private text votes for a cell of the data set's public
-part, and the votes get noise. Epsilons are fixed values, and those at which the average loss over the leaderboard's
-sets of texts is one of the leaderboard's losses. The curator sees all texts and is trusted; labels are private, too.
+part, and the votes get noise. There are rows for fixed epsilons, and for each of the leaderboard's losses a row for the
+epsilon with this average loss over the leaderboard's sets of texts. The curator sees all texts and is trusted; labels
+are private, too.
 
 The local releases come from mechanisms that choose among the same public texts, at the budgets of their cells, with
 labels in the clear. They get the same post-processing: each release votes for its nearest exemplar, and these votes
-label all public texts, after subtraction of the votes expected by chance. The comparison thus differs in the noise and
-not in the learner.
+label all public texts, after subtraction of the votes expected by chance. So the two kinds of rows differ in the noise
+and not in the learner.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ LEVEL = 0.05  # significance level for all pairs of a class together
 
 
 def surely_above(values: Mapping[str, Sequence[float]], level: float = LEVEL) -> dict[str, list[str]]:
-    """Return, for each mechanism, the mechanisms than which it is significantly better, in the order of `values`.
+    """Return, for each mechanism, the mechanisms that are significantly worse, in the order of `values`.
 
     values: for each mechanism, one value per split, in the order of the splits. Larger is better.
     """
@@ -41,7 +41,7 @@ def surely_above(values: Mapping[str, Sequence[float]], level: float = LEVEL) ->
 def tiers(means: Mapping[str, float], above: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Return the tier of each mechanism in `means`, 1 for the best.
 
-    above: for each mechanism, those than which it is significantly better, as `surely_above` returns them.
+    above: for each mechanism, the mechanisms that are significantly worse, as `surely_above` returns them.
     """
     tier: dict[str, int] = {}
     current: list[str] = []

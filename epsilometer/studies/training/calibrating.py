@@ -4,17 +4,17 @@ The attack is `candidates`, which identifies the source among two texts and whos
 of noise, it runs on the gradients of the same texts. For an entry of `sent`, these are the gradients that clients send.
 For a cell of `private_training`, they are the gradients at the initial weights of its head, and the adversary knows the
 rest of the batch. All texts have the same label, the most frequent one. The loss follows from the success rate over
-pairs of different texts, all equally likely. It has one of two measures:
+pairs of different texts, all equally likely. There are two ways to measure this rate:
 
 - `average`: computed from the law of the noise over all pairs (`results.candidates.pair_law`), exact up to rounding.
 - `sampled`: estimated from fresh pairs, sources and noise, until a betting interval is narrow
   (`auditing.calibration.sampled`).
 
-With the measure `rouge_l`, the target is the mean ROUGE-L of attacks that search for the text. It is read from the
-results of an entry of `reconstruction`. The mean over texts at each level has a betting interval
-(`estimation.betting`); alpha is divided among the levels, so all intervals hold together. If reconstruction never
-improves with more noise, the level sought lies between the level of least noise significantly below the target and the
-level of most noise significantly above it.
+With the measure `rouge_l`, the target is a mean ROUGE-L of attacks that search for the text. The means come from the
+results of an entry of `reconstruction`. Each level's mean over texts has a betting interval (`estimation.betting`);
+alpha is divided among the levels, so with probability 1 - alpha all intervals are right. The level to find lies between
+two levels: the one of least noise whose mean is significantly below the target, and the one of most noise whose mean is
+significantly above it. This assumes that reconstruction never improves with more noise.
 
 The search uses 1 / sigma and kappa, the reversed levels, because the loss grows with both.
 """
@@ -183,7 +183,7 @@ def _row(params: TrainingParams, name: str, of: Gradients, kind: str, *, aim: No
 
 
 def _said(name: str, kind: str, aim: NoiseTarget, attack: str = ATTACK, size: int = 1) -> dict[str, Any]:
-    """Return a row of the result's table with its columns empty."""
+    """Return a row of the result's table without a result: no status, level or reason, and 0 trials."""
     of = {"training": name, "noise": kind, "attack": attack, "size": size, "measure": aim.measure}
     nothing = dict.fromkeys(("level", "low", "high", "effective_sigma"))
     name_of = "kappa" if kind == "vmf" else "sigma"
@@ -358,7 +358,7 @@ def between(
     """Return a status and the two levels that enclose the target.
 
     The first is the level of least noise whose mean is significantly below the target, the second is the level of most
-    noise whose mean is significantly above it. Both hold together with probability 1 - alpha.
+    noise whose mean is significantly above it. With probability 1 - alpha, both means are on the stated side.
 
     values: one array of numbers in [0, 1] per level; levels: from the most noise to the least.
     """

@@ -1,15 +1,16 @@
 """Comparison of the scores of trainings that differ only in the kind of noise, at equal amounts of noise.
 
 Each seed of a cell is paired with the same seed of the other cell, which has the same initial head, batches and dropout
-masks. Two noises are equal in amount if their sigmas differ by at most 2 %. There are two views of sigma:
+masks. Two noises are equal in amount if their sigmas differ by at most 2 %. There are two definitions of sigma:
 
 - `average`: the noise on the sum over a step. For directional noise it is sqrt(L / (A kappa)), with L examples per step
   and A the mean cosine of a draw.
-- `one gradient`: the noise on the gradient of one example, sqrt(1 / (A kappa)) for directional noise. In this view, the
-  best guess between two texts is right equally often for both noises, so utility is compared at equal reconstruction.
+- `one gradient`: the noise on the gradient of one example, sqrt(1 / (A kappa)) for directional noise. If these sigmas
+  are equal, the best guess between two texts is right equally often for both noises, so utility is compared at equal
+  reconstruction.
 
-For Gaussian noise and noise on scaled gradients, both are the sigma in the settings. At equal sigma, reconstruction is
-also equal between these two kinds, if no gradient is shorter than the clipping length.
+For Gaussian noise and noise on scaled gradients, both sigmas are the one in the settings. At equal sigma,
+reconstruction is also equal between these two kinds, if no gradient is shorter than the clipping length.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ PAIRS: Schema = {
     "level": pl.Float64,
     "other": pl.String,  # also a cell of private_training
     "other_level": pl.Float64,
-    "seen": pl.String,  # "average" or "one gradient": the view in which the sigmas are equal
+    "seen": pl.String,  # "average" or "one gradient": the definition by which the sigmas are equal
     "sigma": pl.Float64,
     "seeds": pl.Int64,
     "difference": pl.Float64,  # METRIC of the cell minus that of the other on test texts, mean over seeds
@@ -78,7 +79,7 @@ def _loud_alike(params: TrainingParams) -> Iterator[Row]:
 
 
 def _sigmas(params: TrainingParams, name: str, average: float) -> dict[str, float]:
-    """Return the sigma of a cell at a level in both views. average: the sigma of the noise on the sum over a step."""
+    """Return the sigma of a cell at a level by both definitions. average: the sigma of noise on the sum over a step."""
     cell = params.private_training[name]
     if cell.noise.kind != "vmf":
         return {AVERAGE: average, ONE: average}

@@ -3,8 +3,9 @@
 - `mislabelled`: texts of the training set that get a wrong label.
 - `random`: random words of the training set with a random label.
 
-The coins and labels come from `runs.canaries`. A planted training set is as sensitive as the original one. The key
-contains the coins and texts, so its publication would reveal what the training should hide about canaries.
+The coins and labels come from `runs.canaries`. A planted training set is as sensitive as the original one. The
+table `PlantedTraining.key` contains the coins and texts, so its publication would reveal what the training should hide
+about canaries.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Measures of how much of the texts behind a gradient an attack recovered: per text, and as means with intervals.
 
-The recovered texts of a batch have no order. They are assigned to the true texts such as to maximise the sum of
-ROUGE-L. ROUGE-L is the F1. The scores in the paper's Table 8 are F1, too (.222 and .333), although the paper's formula
+The recovered texts of a batch have no order. They are assigned to the true texts so that the sum of ROUGE-L is
+largest. ROUGE-L is the F1. The scores in the paper's Table 8 are F1, too (.222 and .333), although the paper's formula
 divides by the longer length, which would give .200 and .250.
 
 | measure | meaning |

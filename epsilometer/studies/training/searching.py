@@ -53,7 +53,7 @@ class ReconstructionGame:
     def blind(self, size: int) -> list[dict[str, Any]]:
         """Return the rows of the blind baseline for batches of this size: for each text, a public text of its length.
 
-        Within a batch, they are assigned to the true texts as for any attack.
+        Within a batch, these public texts are assigned to the true texts as for any attack.
         """
         public = [self._model.plain(ids) for ids in self._model.encode(self._public)]
         count = self._entry.texts // size

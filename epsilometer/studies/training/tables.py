@@ -45,7 +45,7 @@ MEMBERSHIP: Schema = {  # results of membership attacks; a row per attack, and `
     "loss": pl.Float64,  # lower bound in nats for this model; it refutes no claim
     "loss_point": pl.Float64,  # point estimate; infinite if no error was made
     "loss_ceiling": pl.Float64,  # the lower bound if no error had been made
-    "named": pl.String,  # "members" or "others": whom the adversary behind the loss names
+    "named": pl.String,  # "members" or "others": the group that the adversary behind the loss names
     "delta": pl.Float64,
 }
 
@@ -54,7 +54,7 @@ MEMBERSHIP_AREAS: Schema = {  # a row per attack and level, from the least noise
     "level": pl.Float64,  # null without noise
     "models": pl.Int64,  # number of models of this level, one per seed
     "auc": pl.Float64,  # mean area over models, on the examples that the attack scores on every model
-    "covariance": pl.List(pl.Float64),  # covariance with the areas at all levels, in the order of the rows
+    "covariance": pl.List(pl.Float64),  # covariances of this area with those at all levels, in the order of the rows
     "pairs": pl.Int64,  # the smaller of the numbers of members and of others
 }
 
@@ -67,7 +67,7 @@ MEMBERSHIP_RATES: Schema = {  # a row per attack and false positive rate, at thr
     "fpr": pl.Float64,  # the measured false positive rate
     "fpr_low": pl.Float64,
     "fpr_high": pl.Float64,
-    "set_on": pl.Int64,  # number of others that set the threshold; below 1 / at, it is their largest score
+    "set_on": pl.Int64,  # number of others that set the threshold, which is their largest score for fewer than 1 / at
     "members": pl.Int64,  # number of members on which the rate is measured
     "others": pl.Int64,  # number of others on which the rate is measured
 }

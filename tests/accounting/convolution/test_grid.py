@@ -1,4 +1,4 @@
-"""Losses on a grid: both laws keep their mass, and rounding goes as far up as is said, by draws of its direction."""
+"""Losses on a grid: the masses of both laws are preserved, and rounding raises losses by at most the stated amount."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def test_an_output_goes_up_as_often_as_its_moments_say() -> None:
     step = 0.3
     for loss in (-1.0, 0.05, 0.15, 0.2999, 2.0):
         places, log_weights, _ = split(np.zeros(1), np.full(1, -loss), np.full(1, loss), step)
-        masses = np.exp(log_weights + places * step / 2)  # of P
+        masses = np.exp(log_weights + places * step / 2)  # masses under P
         by = places * step - loss
         mean, square = raise_moments(np.full(1, loss), step)
         assert masses.sum() == pytest.approx(1, rel=1e-13)
-        assert masses @ np.exp(-by) == pytest.approx(1, rel=1e-13)  # the mean of e^-loss is kept
+        assert masses @ np.exp(-by) == pytest.approx(1, rel=1e-13)  # the mean of e^-loss does not change
         assert masses @ by == pytest.approx(float(mean[0]), abs=1e-14)
         assert masses @ by**2 == pytest.approx(float(square[0]), abs=1e-14)
 

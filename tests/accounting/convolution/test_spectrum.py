@@ -1,4 +1,4 @@
-"""The transform of a sum: at few frequencies as at all, and what was left out is no more than is said."""
+"""The transform of a sum at few frequencies agrees with that at all, and the error is at most the stated bound."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIZE = 4096
 
 def summands(kind: str, count: int = 400) -> list[Summand]:
     rng = np.random.default_rng(0)
-    if kind == "coins":  # whose sum lies on every second place, so that the highest frequencies are as strong
+    if kind == "coins":  # sums of coins lie on every second grid point, so the highest frequencies are as strong
         return [Summand(np.array([-1, 1]), np.array([share, 1 - share])) for share in rng.uniform(0.3, 0.7, count)]
     if kind == "tens":
         places = [10 * np.unique(rng.integers(-3, 4, 4)) for _ in range(count)]
@@ -28,7 +28,7 @@ def test_at_few_frequencies_as_at_all(monkeypatch: pytest.MonkeyPatch, kind: str
     every = spectrum(summands(kind), SIZE)
     assert every.left_out == 0
     monkeypatch.setattr(module, "_BY_FFT", 0)
-    monkeypatch.setattr(module, "_TABLE", 20_000)  # so that the widest are transformed at all frequencies
+    monkeypatch.setattr(module, "_TABLE", 20_000)  # so that only the widest sums are transformed at all frequencies
     few = spectrum(summands(kind), SIZE)
     assert 0 < few.left_out < 1e-16
     assert (few.values == 0).sum() > SIZE / 4

@@ -1,4 +1,4 @@
-"""The law of a sum of losses: against sums over all outputs, closed forms and direct convolution, from both sides."""
+"""The law of a sum of losses is compared, from both sides, with sums over all outputs, closed forms and convolution."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_two_draws_of_laplace_noise_have_an_integral() -> None:
         breaks = [x for x in (level / 2, 1 - level / 2) if 0 < x < 1]
         true = ends + quad(lambda x, a=level: math.exp(-x) / 2 * of_one(a - 1 + 2 * x), 0, 1, points=breaks)[0]
         low, high = excess(tilted(unit, 2, 0.5), level)
-        # Cells hide some, and the grid adds some, of the order of their squared width.
+        # Cells hide some of the loss, and the grid adds some, both of the order of the squared width.
         assert low - 1e-6 <= true <= high + 1e-6
     assert excess(tilted(unit, 1, 0.5), 0.3)[0] == pytest.approx(of_one(0.3), abs=1e-6)
 

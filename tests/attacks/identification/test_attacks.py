@@ -81,7 +81,7 @@ def test_only_candidates_are_encoded_and_once_for_all_epsilons(monkeypatch: pyte
         return encode(self, texts)
 
     monkeypatch.setattr(Encoder, "encode", counted)
-    trials = CANDIDATES[[0, 3]]  # the last text is no candidate
+    trials = CANDIDATES[[0, 3]]  # the last text is not a candidate
     rewrites = [Rewrites([TEXTS[trial[0]] for trial in trials]), Rewrites([TEXTS[trial[1]] for trial in trials])]
     streams = [replace(context(), epsilon=epsilon, noise=Noise.named(2, epsilon)) for epsilon in (1.0, 2.0)]
     guesses = [guess.slots for guess in guess_and_score(attack, rewrites, trials, streams)]
@@ -95,7 +95,7 @@ def test_texts_are_counted_once_for_all_trials(monkeypatch: pytest.MonkeyPatch) 
     with monkeypatch.context() as patched:
         patched.setattr(CountVectorizer, "fit_transform", None)  # any use would fail
         np.testing.assert_array_equal(attack.guess(Rewrites(sources()), CANDIDATES, context()), first)
-        with pytest.raises(TypeError):  # other texts are counted anew
+        with pytest.raises(TypeError):  # words of other texts are counted again
             attack.guess(Rewrites(sources()), CANDIDATES, other)
     np.testing.assert_array_equal(attack.guess(Rewrites(sources()), 3 - CANDIDATES, other), first)
 
@@ -173,9 +173,9 @@ def lengths_case() -> tuple[list[str], np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     ("rewrite", "least"),
     [
-        (lambda text: " ".join("***" for _ in text.split()), 3.9),  # keeps tokens and white space; no word is left
-        (lambda text: text, 5.0),  # keeps all: words alone leave ties
-        (lambda text: " ".join("w" for _ in words(text)), 3.9),  # keeps the words, and no layout
+        (lambda text: " ".join("***" for _ in text.split()), 3.9),  # keeps white space, but no word
+        (lambda text: text, 5.0),  # keeps everything; words alone would leave ties
+        (lambda text: " ".join("w" for _ in words(text)), 3.9),  # keeps the number of words, but no layout
         (lambda text: "".join("x" if c.isalnum() else c for c in text), 5.0),  # keeps the layout and all characters
     ],
 )

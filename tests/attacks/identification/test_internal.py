@@ -1,4 +1,4 @@
-"""The internal embedding attack on latents that are written down by hand."""
+"""The internal embedding attack, on latents written down by hand."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def guess(after: np.ndarray, mechanism: object = None) -> np.ndarray:
 
 def test_the_larger_cosine_wins_whatever_the_lengths() -> None:
     after = np.array([[1, 2], [3, 1], [100, 1.2], [1e-4, 1e-3], [-1, 0]])
-    # the last: cosine 0 with the zero vector is more than -1 with the east
+    # For the last latent, the cosine 0 with the zero vector exceeds the cosine -1 with the east.
     assert guess(after).tolist() == [1, 1, 1, 1, 0]
 
 

@@ -1,4 +1,4 @@
-"""The judge, through its real loading path, on small models with random weights: what is tested is not judgement."""
+"""The judge, through its real loading path, on small models with random weights. Its judgement is not tested."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_rows_follow_from_a_budget_and_are_halved_where_memory_runs_out(
     monkeypatch.setattr(judge, "_memory", Memory("cuda", "judge", 8 * each))
     forward = network.forward
 
-    @wraps(forward)  # generate looks at what it takes
+    @wraps(forward)  # `generate` inspects the signature
     def limited(*arguments: Any, **named: Any) -> Any:
         if len(named["input_ids"]) > 4:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")

@@ -1,4 +1,4 @@
-"""The judge by likelihood: its scores are those of one pass a pair, and easy pairs are told apart."""
+"""The judge by likelihood: its scores equal those of one pass per pair, and it distinguishes easy pairs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from epsilometer.mechanisms.tokens.dp_prompt import prompt
 from tests.support.places import ROOT
 from tests.support.tiny_judges import TEXTS, save_model
 
-EASY = [  # a text and a paraphrase of it; others serve as candidates
+EASY = [  # texts and their paraphrases; other texts serve as candidates
     ("show me the flights from boston to denver on monday morning", "which planes go from boston to denver on monday"),
     ("play some jazz by miles davis", "put on a jazz record by miles davis"),
     ("what is the weather like in paris tomorrow", "tell me tomorrow's weather in paris"),

@@ -1,4 +1,4 @@
-"""The shadow attack beside codes that no attack without query access reads, and releases that hold none."""
+"""The shadow attack, on codes that no attack without query access can read, and on releases that contain no code."""
 
 from __future__ import annotations
 

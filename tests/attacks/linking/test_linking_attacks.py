@@ -1,4 +1,4 @@
-"""Attacks by linking find a person's rewrite by what is known of them, and are at chance where it says nothing."""
+"""Linking attacks find a person's rewrite from side information, and are at chance if the information is useless."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Attackers on rewrites of which it is known what can be inferred, and attackers that were broken on purpose.
+"""Attackers on rewrites whose possible inferences are known, and attackers that are broken on purpose.
 
-Seeds are fixed. A true claim is called violated, and a loss above epsilon found, with probability at most ALPHA each.
+Seeds are fixed. Calling a true claim violated, or finding a loss above epsilon, has probability at most ALPHA each.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def test_nobody_learns_anything_from_a_constant_text() -> None:
     by_attacker = measured(constant)
     assert {by_attacker[name]["loss"] for name in (*OF_ONE_TEXT, AUTHOR, "strongest")} == {0.0}
     assert {by_attacker[name]["balanced_accuracy"] for name in OF_ONE_TEXT} == {0.5}
-    assert by_attacker[DETECTOR]["loss"] > 4  # that it is no text as people write them is plain to see
+    assert by_attacker[DETECTOR]["loss"] > 4  # a detector easily sees that people do not write such texts
 
 
 def test_a_swapped_marker_word_hides_from_the_static_attacker_alone() -> None:
@@ -83,7 +83,7 @@ def test_a_swapped_marker_word_hides_from_the_static_attacker_alone() -> None:
     assert by_attacker[ADAPTIVE]["loss"] == by_attacker[RELABELLED]["loss"] == CEILING
     assert by_attacker["strongest"]["best_attacker"] in (ADAPTIVE, RELABELLED)
     assert by_attacker["strongest"]["loss"] == estimate(400, 400, 2, ALPHA / len(OF_ONE_TEXT)).loss
-    assert by_attacker[DETECTOR]["loss"] == 0  # swapped texts are such as others write
+    assert by_attacker[DETECTOR]["loss"] == 0  # swapped texts look like texts of other authors
     assert {row["verdict"] for row in by_attacker.values()} == {NO_CLAIM}
 
 
@@ -134,11 +134,11 @@ def test_balanced_accuracy_is_of_guesses_where_classes_are_as_common() -> None:
     for row in rows(inferred, None, NOTHING_CLAIMED, alpha=ALPHA, noise=Noise.named(1, "trials")):
         assert row["balanced_accuracy"] == 1
         if row["attacker"] in (CLEAN, STATIC):
-            assert row["accuracy"] == row["majority"] == 0.9  # it names the commoner class of every text
+            assert row["accuracy"] == row["majority"] == 0.9  # it guesses the more frequent class for every text
 
 
 def test_bugs_that_training_rewrites_lack_hide_from_all_but_who_folds_them_back() -> None:
-    def bugged(text: str) -> str:  # numbers give genders away too
+    def bugged(text: str) -> str:  # numbers reveal genders, too
         without_numbers = "".join(letter for letter in text if not letter.isdigit())
         return without_numbers.replace("madam", "mad am").replace("sir", "s\u0456r")
 
@@ -186,7 +186,7 @@ def test_no_claim_lowers_the_loss() -> None:
     for name in (STATIC, AUTHOR):
         assert with_delta[name]["loss"] == without[name]["loss"] > 3
     assert with_delta[AUTHOR]["verdict"] == NOT_TESTABLE
-    assert with_delta[STATIC]["verdict"] == VIOLATED  # all right, where (e + 0.4) / (e + 1) = 84 % are allowed
+    assert with_delta[STATIC]["verdict"] == VIOLATED  # all are right, and (e + 0.4) / (e + 1) = 84 % are allowed
 
 
 def test_texts_of_one_author_add_up_and_so_do_their_claims() -> None:

@@ -1,4 +1,4 @@
-"""What a fold undoes: of known edits each, of TextBugger's character edits in generated reviews most, of words none."""
+"""Folding undoes each of some known edits, most of TextBugger's character edits, and no exchange of words."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ KNOWN = Folding(
         ("The room was Lovly!", "The room was Lovely!"),
         ("ROME, a room", "ROME, a room"),
         ("Yo u\u2019re away, isn\u2019t it", "You\u2019re away, isn\u2019t it"),
-        ("It was a way to sleep", "It was away to sleep"),  # the price: a commoner word is taken for it
-        ("went  aw  ay", "went  aw  ay"),  # two spaces are none that TextBugger puts in
+        ("It was a way to sleep", "It was away to sleep"),  # a cost: a more frequent word replaces it
+        ("went  aw  ay", "went  aw  ay"),  # TextBugger never inserts two spaces
         ("The cat sat.", "The cat sat."),
         ("", ""),
         (" \u00e9t\u00e9 ?", " \u00e9t\u00e9 ?"),

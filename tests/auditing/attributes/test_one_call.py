@@ -1,4 +1,4 @@
-"""One call on rewrites made elsewhere: with training texts rewritten or not, and without any."""
+"""One call on rewrites from elsewhere: with rewritten training texts, with clean ones, and without any."""
 
 from __future__ import annotations
 

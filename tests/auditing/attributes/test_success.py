@@ -1,4 +1,4 @@
-"""What rewrites do to a victim: the published counts, and measures that were broken on purpose."""
+"""The effects of rewrites on a victim: the published counts, and measures that are broken on purpose."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def test_several_attributes_at_once_succeed_where_all_are_wrong() -> None:
     age = Reading(right, right, np.array([1, 0, 1, 0, 1]))
     seen = Read([gender, age], Reading(right, right, right), np.ones(n, bool), np.arange(n))
     row = shares(seen, ALPHA)
-    assert (row["both_right"], row["fooled"], row["exposed"]) == (4, 1, 3)  # C without the text whose gender is misread
+    assert (row["both_right"], row["fooled"], row["exposed"]) == (4, 1, 3)  # one text of C is misread
     assert (row["rs_all"], row["pa"], row["attribute_accuracy"], row["pa_released"]) == (0.25, 0.75, 0.8, 0.6)
 
 
 def test_without_a_task_to_keep_success_is_that_of_the_attribute() -> None:
     counted = published()
     row = shares(Read(counted.attributes, None, counted.rewritten, counted.groups), ALPHA)
-    with_task = shares(counted, ALPHA)  # which is always read right
+    with_task = shares(counted, ALPHA)  # the task is always classified right
     assert row["rs_all"] == with_task["rs_all"]
     assert not {"ur", "task_f1", "same_task", "ur_released"} & {*row}
     seen = read(marked.rewritten(texts(100, 0), swapped), ["gender"], None, VICTIMS)

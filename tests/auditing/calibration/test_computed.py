@@ -1,4 +1,4 @@
-"""The epsilon at which an exact figure meets a target: its interval, its error, and where there is none."""
+"""The epsilon at which an exact figure meets a target: its interval, its error, and targets that no epsilon meets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_interval_holds_the_epsilon_and_says_what_the_error_leaves_open(
     assert met.low <= crossing <= met.high
     assert met.best is not None
     assert met.low <= met.best <= met.high
-    open_ = math.exp(2 * error / exponent)  # by so much the two ends differ at which the error decides
+    open_ = math.exp(2 * error / exponent)  # the ratio of the two ends within which the error decides
     assert met.low <= crossing / math.sqrt(open_) * (1 + 1e-9)
     assert met.high >= crossing * math.sqrt(open_) * (1 - 1e-9)
     assert met.high / met.low <= open_ * width * (1 + 1e-9)
@@ -89,7 +89,7 @@ def test_where_the_figure_falls_the_crossing_is_found(crossing: float, exponent:
     assert met.low <= met.best <= met.high
     assert met.high / met.low <= max(1.01, math.exp(2 * error / exponent) * 1.01)
     assert list(met.figures) == pytest.approx(sorted(seen))
-    assert seen[:2] == [0.001, 1000.0]  # both ends first
+    assert seen[:2] == [0.001, 1000.0]  # both ends of the range are tried first
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a search measured is kept, whatever cuts it off."""
+"""The measurements of a search are stored, and survive any interruption."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_stopped_search_goes_on_and_ends_alike(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         search(stopped, 2.0, Journal(path))
     assert search(rest, 2.0, Journal(path)) == expected
-    assert rest.rewritten == whole.rewritten - 200  # a batch is 200
+    assert rest.rewritten == whole.rewritten - 200  # a batch has 200 rewrites
     again = Respond()
     assert search(again, 2.0, Journal(path)) == expected
     assert again.rewritten == 0
@@ -120,7 +120,7 @@ def test_a_flipped_bit_loses_lines_but_changes_none(tmp_path: Path, capsys: pyte
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << draws.randrange(8)]) + whole[place + 1 :])
         left = as_read(Journal(path))
         assert left.items() <= expected.items()
-        joined = whole[place] == ord("\n") and place > 0  # two lines are one
+        joined = whole[place] == ord("\n") and place > 0  # two lines become one
         assert len(left) == (8 if joined else 9)
         assert f"1 of {9 if joined else 10} lines in {path}" in capsys.readouterr().err
 

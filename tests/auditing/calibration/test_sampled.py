@@ -1,4 +1,4 @@
-"""The search for the epsilon of a target loss: its evidence, its coverage under optional stopping, its price."""
+"""The search for the epsilon of a target loss: its evidence, its coverage under optional stopping, and its cost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
 
-TRUE = 6.0  # where the simulated adversary's loss is 1 nat
+TRUE = 6.0  # the epsilon at which the simulated adversary's loss is 1 nat
 
 
 def success(epsilon: float) -> float:
@@ -83,7 +83,7 @@ def test_the_wealth_against_the_true_cell_is_a_martingale(side: int) -> None:
             total += math.exp(evidence.wealth[cell]) * float(np.prod(stats.binom.pmf([first, second], n, p)))
         assert total <= 1 + 1e-9
         if p == wanted:
-            assert total == pytest.approx(1)  # no bet is thrown away
+            assert total == pytest.approx(1)  # the bets sum to all of the wealth
 
 
 def test_of_several_attacks_the_strongest_counts() -> None:
@@ -117,7 +117,7 @@ def test_looking_after_every_batch_keeps_the_error() -> None:
         )
         for run in (np.cumsum(rng.binomial(50, wanted, 60)) for _ in range(100))
     )
-    assert fixed > stats.binom.isf(1e-9, 100, alpha)  # an interval for one look is no such thing
+    assert fixed > stats.binom.isf(1e-9, 100, alpha)  # an interval for one look is not valid for many
 
 
 def covered(alpha: float, runs: int, attacks: int = 1) -> tuple[int, list[int]]:
@@ -139,7 +139,7 @@ def test_the_interval_covers_the_truth() -> None:
     """40 searches, each stopped when it is narrow: misses beyond alpha = 0.1 happen by chance once in 10^6."""
     missed, spent = covered(0.1, 40)
     assert missed <= stats.binom.isf(1e-6, 40, 0.1)
-    assert np.median(spent) < 0.7 * max(spent)  # trials go where they decide
+    assert np.median(spent) < 0.7 * max(spent)  # trials go to the epsilons where they help to decide
 
 
 @pytest.mark.slow
@@ -203,7 +203,7 @@ def test_the_wealth_by_posteriors_is_a_martingale(side: int) -> None:
     """Exactly, over all outcomes of two batches of two posteriors; stakes change with what came before."""
     wanted, place, total = success_bound(1.0, 2), 4, 0.0
     values = wanted + np.array([-0.05, 0.01, 0.04])
-    chances = np.array([0.2, 0.6, 0.2])  # of mean 0.004 above p*
+    chances = np.array([0.2, 0.6, 0.2])  # their mean is 0.004 above p*
     values -= values @ chances - wanted - side * 0.01
     for outcome in itertools.product(range(3), repeat=4):
         evidence = _Evidence(_Curves(1.0, 2, 0.05, 8), 1, 8, 99.0)
@@ -284,7 +284,7 @@ def test_a_falling_curve_is_never_said_to_lie_on_one_side(budget: int, attacks: 
     for seed in range(5):
         goal = Goal(1.0, 0.5, 10.0, budget=budget)
         outcome = calibrate(curved(lambda e: float(expit(4 / e)), seed), goal, attacks=attacks)
-        if outcome.status == OUTSIDE:  # too few trials at the larger end to see that it lies below the target
+        if outcome.status == OUTSIDE:  # too few trials to see that the larger end is below the target
             assert (outcome.trials, outcome.low, outcome.high) == (300, 0.0, 0.5)
             text = reason(outcome, matched=True)
             assert text is not None
@@ -332,7 +332,7 @@ def test_the_strongest_of_several_attacks() -> None:
     both = calibrate(two, Goal(1.0, 1.0, 40.0), attacks=2)
     assert alone.low < TRUE < alone.high
     assert both.low < TRUE < both.high
-    assert two.batches[0] < two.batches[1] / 2  # the weak one is known to be so early
+    assert two.batches[0] < two.batches[1] / 2  # the weak attack is soon known to be weak
 
 
 def test_targets_out_of_reach_and_out_of_budget() -> None:

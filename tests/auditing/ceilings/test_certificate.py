@@ -1,4 +1,4 @@
-"""A loss proved by worth: below the exact loss in all but alpha of audits, above 0 where much is kept."""
+"""A loss proved by utility is below the exact loss in a share 1 - alpha of audits, and above 0 for high utility."""
 
 from __future__ import annotations
 

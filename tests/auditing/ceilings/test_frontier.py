@@ -1,4 +1,4 @@
-"""Ceilings: never below any mechanism, reached by the one that they come from, and the formula for two texts."""
+"""Ceilings are never below any mechanism, some mechanism reaches them, and for two texts they match the formula."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_no_channel_is_above(seed: int, count: int, outputs: int, concentration:
     rng = np.random.default_rng(seed)
     texts = random_set(rng, count)
     law = rng.dirichlet(np.full(outputs, concentration), count)
-    # The best output vector for this law: the weighted mean of the texts that it is for.
+    # The best output vector for this law is the weighted mean of its source texts.
     best = (texts.sources[:, None] * law).T @ texts.vectors
     best /= np.maximum(np.linalg.norm(best, axis=1, keepdims=True), 1e-12)
     success, worth = measured(texts, law, best)
@@ -102,7 +102,7 @@ def test_no_channel_of_pure_epsilon_is_above(seed: int, count: int, epsilon: flo
     rng = np.random.default_rng(seed)
     texts = random_set(rng, count)
     law = rng.dirichlet(np.ones(6), count)
-    share = 1.0  # mixed with the mean law until the worst ratio is e^epsilon
+    share = 1.0  # share of the law in its mixture with the mean law, reduced until the worst ratio is e^epsilon
     while np.log(law / law[:, None]).max() > epsilon:
         share *= 0.9
         law = share * law + (1 - share) * law.mean(axis=0)
@@ -158,7 +158,7 @@ def test_frontiers_are_those_of_a_programme_at_every_success(alike: bool) -> Non
             assert bounds.ceiling(success) == pytest.approx(-solved.fun, abs=1e-6)
             assert np.interp(success, bounds.at, bounds.lower) <= -solved.fun + 1e-6
         bent += len(bounds.at) > 2
-    assert bent > 2  # those of pairs that are audited unequally often
+    assert bent > 2  # the cases in which pairs are audited unequally often
 
 
 def test_the_mean_over_sets_is_the_best_division_of_success() -> None:

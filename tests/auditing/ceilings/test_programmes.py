@@ -1,4 +1,4 @@
-"""Programmes side by side have the solutions that a solver finds one by one, also where bases are degenerate."""
+"""Linear programmes solved together have the same solutions as one by one, also if bases are degenerate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trials of sets: every pair of a set is audited equally often, and both texts are as often the source."""
+"""Trials of sets audit every pair of a set equally often, and each text of a pair is equally often the source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The share of the possible: 0 for one text given to everybody, at most 1 for any mechanism, ends where losses are."""
+"""The share of the possible is 0 for one text given to everybody, and at most 1; bounds on losses give bounds on it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Counterexamples to published claims, each by a script that does not use this package.
+"""Counterexamples to published claims, each computed by a script that does not use this package.
 
-Those to released packages install the pinned release in a folder of its own; without a network they are skipped.
+Counterexamples to released packages install the pinned release in a separate folder, and are skipped without a network.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy import stats
 from tests.support.places import ROOT
 
 HERE = ROOT / "tests/support/counterexamples"
-ALPHA = 0.01  # of all black-box rows together, after Holm
+ALPHA = 0.01  # for all black-box rows together, after Holm's correction
 
 
 def output(script: str, python: str = sys.executable, folder: Path | None = None) -> Any:
@@ -87,7 +87,7 @@ def test_a_budget_shared_out_by_the_text_exceeds_the_sum_of_its_words_claims() -
 def test_privfill_costs_an_epsilon_a_token_and_shows_the_number_of_sentences() -> None:
     result = output("privfill")
     assert (result["possible_after_two_sentences"], result["possible_after_one_sentence"]) == (True, False)
-    assert result["attained_token"] == pytest.approx(5, abs=1e-9)  # half of epsilon: equal normalisers
+    assert result["attained_token"] == pytest.approx(5, abs=1e-9)  # half of epsilon, because the normalisers are equal
     assert result["attained_two_sentences"] == pytest.approx(320, abs=1e-6)
     assert result["attained_two_sentences"] > 30 * result["claimed"]
 
@@ -104,7 +104,7 @@ def test_released_packages_exceed_their_claims(tmp_path: Path) -> None:
     words = output("released_mldp_text", python)
     lists = output("released_dp_diffractor", python)
 
-    assert mlm["long_text"] == {"ann": 200, "bob": 200}  # the word itself, where truncation drops the mask
+    assert mlm["long_text"] == {"ann": 200, "bob": 200}  # the word itself is released if truncation drops the mask
     assert (mlm["capital"]["bob"], mlm["stop_word"][0]) == (0, 200)
     assert mlm["attained_stop_word"] > 3 * mlm["claimed"]
     assert (lists["in_the_first_list"], lists["unchanged"]) == ({"w0": 100, "w19": 0, "smith": 0}, 100)
@@ -112,7 +112,7 @@ def test_released_packages_exceed_their_claims(tmp_path: Path) -> None:
         row = words[name]
         assert row["attained"] == pytest.approx(attained, abs=1e-3)
         assert row["attained"] > row["claimed"] + 0.5
-        for exact, count in zip(row["exact"], row["drawn"], strict=True):  # the formula is what the package draws
+        for exact, count in zip(row["exact"], row["drawn"], strict=True):  # the package's draws follow the formula
             assert stats.binomtest(count, words["draws"], exact).pvalue > 1e-6
     p_values = sorted(
         [

@@ -1,4 +1,4 @@
-"""What draws can refute, what they cannot, and whether noise is the noise that a claim needs."""
+"""Claims that draws can and cannot refute, and tests of whether noise satisfies a claim."""
 
 from __future__ import annotations
 

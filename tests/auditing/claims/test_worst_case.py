@@ -1,4 +1,4 @@
-"""The exact check: against brute force, at the claims' edges, on the published forms; and the sampled one."""
+"""The exact check, compared with brute force, at the claims' edges and on published forms; and the sampled check."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_the_shipped_forms_hold_and_their_bounds_lie_above(
 @pytest.mark.parametrize(
     ("name", "resource", "settings", "epsilon", "at_least"),
     [
-        ("tem", "vectors.npz", {}, 5, 1.0),  # the rest candidate
+        ("tem", "vectors.npz", {}, 5, 1.0),  # because of the candidate for all other words
         ("custext", "vectors.npz", {}, 1, np.inf),  # unlike supports
         ("diffractor", "lists.npz", {}, 0.01, np.inf),  # words that pass through
         ("truncated_gumbel", "vectors.npz", {}, 40, np.inf),  # words beyond the k nearest

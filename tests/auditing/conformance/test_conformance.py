@@ -1,6 +1,6 @@
-"""Conformance tests: shipped components pass them, those that are broken on purpose do not.
+"""Conformance tests: shipped components pass them, and components that are broken on purpose do not.
 
-Each statistical rule fails a sound component with probability of at most 1e-6, on a fixed seed.
+Seeds are fixed. Each statistical rule fails a correct component with probability at most 1e-6.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def test_what_a_comparison_with_a_law_may_miss_is_said(share: float, caught: boo
 def test_a_sampler_close_to_its_law_at_one_budget_is_caught_at_a_larger_one() -> None:
     """Permute-and-flip up to epsilon 1 departs from the exponential mechanism by less than 4,000 draws show."""
     mechanism = PermuteAndFlip(resource=TEXTS)
-    assert LAWS not in failed(check_mechanism(mechanism, 0.25))  # and at .5 and 1
-    assert LAWS in failed(check_mechanism(mechanism, 1.0))  # at 2 or 4
+    assert LAWS not in failed(check_mechanism(mechanism, 0.25))  # checked also at .5 and 1
+    assert LAWS in failed(check_mechanism(mechanism, 1.0))  # fails at 2 or 4
 
 
 class OnlyRepeats:

@@ -1,4 +1,4 @@
-"""Published files hold nothing of private texts but the noisy table; refusals; figures for the curator."""
+"""Published files contain nothing of private texts except the noisy table. Also refusals, and the curator's figures."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_statement(tmp_path: Path) -> None:
     Publication("label_shares", mechanism, 4.0, tmp_path / "ledger", again=True).publish(corpus(), out)
     said = json.loads(statement_of(out).read_text())
     assert "people" not in said["public"]
-    assert said["spent"]["at most, with all releases of the ledger"]["epsilon"] == 12  # twice 4, by replacement
+    assert said["spent"]["at most, with all releases of the ledger"]["epsilon"] == 12  # 4 is doubled by replacement
 
 
 def test_nothing_is_recorded_of_a_refused_corpus(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The exact loss of noisy votes: golden values, a naive twin, the claim, and the doors."""
+"""The exact loss of noisy votes: golden values, a naive implementation, the claim, and the ways to ask."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 from tests.support.corpora import PUBLIC, TEXTS, words_as_vectors
 
 APART = np.eye(8, dtype=int)
-GOLDEN = {  # epsilon: k = 2, 3, 4; 4 of which two share a cell; 2 + 2 in two cells, and 3 + 1; of reference tables
+GOLDEN = {  # by epsilon, from reference tables: k = 2, 3, 4; 4 texts, two in one cell; 2 + 2 in two cells; 3 + 1
     1.0: (0.500, 0.556, 0.580, 0.477, 0.304),
     2.0: (1.000, 1.099, 1.146, 0.898, 0.547),
     4.0: (2.000, 2.148, 2.229, 1.538, 0.859),

@@ -1,4 +1,4 @@
-"""Claims in zCDP, Renyi and GDP against laws and against guesses: what is false is violated, what holds is not."""
+"""Claims in zCDP, Renyi and GDP against laws and guesses: false claims are violated, and true ones are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which mechanism may be used at which budget: each word, what it rests on, and how often `within` is wrong."""
+"""Decisions on mechanisms at a budget: each status, its reason, and how often `within` is wrong."""
 
 from __future__ import annotations
 
@@ -104,11 +104,11 @@ LAWFUL = [law(0.2, 0.4, tail=(0.0, 0.002))]
     ("estimates", "exact", "word"),
     [
         ([attacked()], LAWFUL, WITHIN),
-        ([attacked(900)], None, BEYOND),  # by an attack on a black box
-        ([attacked(500)], [law(1.2, 1.3)], BEYOND),  # by a law, whatever attacks manage
+        ([attacked(900)], None, BEYOND),  # an attack on a black box decides
+        ([attacked(500)], [law(1.2, 1.3)], BEYOND),  # the law decides, whatever the attacks achieve
         ([attacked(500)], None, NOT_EXCEEDED),
         ([attacked(500)], [law(0.9, 1.1)], OPEN),
-        ([attacked(730)], None, OPEN),  # of a black box: the limit lies within the attack's interval
+        ([attacked(730)], None, OPEN),  # a black box: the limit lies within the attack's interval
     ],
 )
 def test_each_word_can_come_out(estimates: list[dict[str, Any]], exact: list[dict[str, Any]] | None, word: str) -> None:

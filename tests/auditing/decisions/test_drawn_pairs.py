@@ -1,4 +1,4 @@
-"""A claim that holds between most texts, and is broken by few, must not pass for an upper bound over all pairs."""
+"""A claim that few pairs of texts violate does not count as an upper bound over all pairs."""
 
 from __future__ import annotations
 

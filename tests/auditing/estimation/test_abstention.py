@@ -1,4 +1,4 @@
-"""What confident guesses prove: all of a pure epsilon where the success rate shows half, and never more than it."""
+"""Confident guesses prove nearly all of a pure epsilon where the success rate proves half, and never more than it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_without_delta_it_is_clopper_pearson_and_with_it_teda() -> None:
         estimate(80, 100).point - estimate(80, 100).loss
     )
     assert guess_loss(80, 100, 100, 2, delta=1e-12) == pytest.approx(estimate(80, 100).loss, abs=1e-6)
-    # All trials guessed: a success is given away, or by p*, which is TeDA's eq. 10.
+    # All trials guessed: one success is subtracted, or the bound is by p* (TeDA's eq. 10).
     for loss, k, delta in [(1.0, 2, 0.1), (0.5, 5, 0.03)]:
         exact = binom.sf(69, 100, success_bound(loss, k, delta))
         assert tail(loss, 70, 100, 100, candidates=k, delta=delta) == pytest.approx(exact, rel=1e-9)

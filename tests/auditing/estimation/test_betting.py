@@ -1,4 +1,4 @@
-"""Intervals by betting: their coverage, at one look and at many, and how wide they are."""
+"""Intervals by betting: their coverage after one look and after many, and their width."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def test_its_ends() -> None:
     for fixed in (False, True):
         low, high = interval(np.zeros(200), 0.1, fixed)
         assert low == 0
-        assert high < 2 * math.log(20) / 200  # the least that zeros can show is ln(2 / alpha) / n
+        assert high < 2 * math.log(20) / 200  # zeros prove at best an upper bound of ln(2 / alpha) / n
         assert interval(np.ones(200), 0.1, fixed) == pytest.approx((1 - high, 1.0), abs=1e-12)
     low, high = interval(np.full(1000, 1e-20), 0.1)
-    assert low == pytest.approx(1e-20, rel=0.01)  # by its share, however small
+    assert low == pytest.approx(1e-20, rel=0.01)  # proportional to the share, however small
     with pytest.raises(ValueError, match="values must lie in"):
         interval([0.5, 1.1], 0.1)
     with pytest.raises(ValueError, match="values must lie in"):

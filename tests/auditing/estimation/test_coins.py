@@ -1,4 +1,4 @@
-"""What the coins of one run prove together: near the truth for randomised response, never above it too often."""
+"""The coins of one run prove an epsilon near the truth for randomised response, and rarely one above it."""
 
 from __future__ import annotations
 

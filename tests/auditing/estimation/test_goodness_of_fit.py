@@ -1,4 +1,4 @@
-"""Outputs against the law that is stated for them: the test's level, and what departs in rare outputs alone."""
+"""The test of outputs against their stated law: its level, and its power for departures in rare outputs only."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Skips(Spelled):
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         law = self.law.copy()
-        law[:, 0] = -60.0  # as good as never
+        law[:, 0] = -60.0  # practically impossible
         return Spelled(law - np.logaddexp.reduce(law, axis=1, keepdims=True)).rewrite(texts, epsilon, noise)
 
 

@@ -1,4 +1,4 @@
-"""A search finds the arm that pays most, and its bound holds; one that is bounded by its own trials does not."""
+"""A search finds the best arm, and its bound is valid. A bound from the trials that chose the arm is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Averaged posteriors: their intervals, the test of the law they rest on, and who is given them."""
+"""Averaged posteriors: their intervals, the test of their law, and the attacks that get them."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_a_sampler_that_follows_its_law() -> None:
     assert blind["posterior_loss"].to_list() == [0, 0]
     assert (blind["posterior_upper"] < blind["upper"]).all()
     strongest = table.filter(attack="strongest")
-    assert (strongest["posterior_loss"] <= best["posterior_loss"]).all()  # it pays for the choice among three
+    assert (strongest["posterior_loss"] <= best["posterior_loss"]).all()  # corrected for the choice of three
 
 
 @pytest.mark.parametrize("broken", [Coins(times=0.5), Coins(times=2.0), Reused()])
@@ -238,7 +238,7 @@ def test_the_posterior_is_of_all_that_an_attack_sees() -> None:
     assert ((hidden > 0) & (hidden < 1)).all()
     assert guessed(Shows(), First(TEXT)).tolist() == [1.0] * 40  # type: ignore[union-attr]
     assert guessed(Shows(), First(UNITS)).tolist() == [1.0] * 40  # type: ignore[union-attr]
-    assert guessed(Coins(), First(LATENTS)) is None  # the law says nothing of what it sees
+    assert guessed(Coins(), First(LATENTS)) is None  # the law does not cover the view of this attack
     without = NoiseReused()
     assert guessed(without, First(TEXT)) is None
 

@@ -1,4 +1,4 @@
-"""True positives at a low rate of false ones: exact for Gaussian scores, and an interval that holds."""
+"""True positive rates at a low false positive rate: exact for Gaussian scores, and a valid interval."""
 
 from __future__ import annotations
 

@@ -178,4 +178,4 @@ def test_a_uniform_prior_changes_nothing() -> None:
         for name in ("loss", "point", "upper", "ceiling"):
             assert getattr(other, name) == pytest.approx(getattr(plain, name), abs=1e-12)
     assert estimate(100, 100, prior=(0.7, 0.3)).point == math.inf
-    assert estimate(690, 1000, prior=(0.7, 0.3)).point == 0  # naming the likelier one, unseen
+    assert estimate(690, 1000, prior=(0.7, 0.3)).point == 0  # naming the likelier candidate without seeing the output

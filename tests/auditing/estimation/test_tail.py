@@ -1,4 +1,4 @@
-"""The tail by attacks: what sure guesses prove of delta at 4 nats, and that they prove no more than is true."""
+"""The tail by attacks: confident guesses prove a delta at 4 nats that does not exceed the true one."""
 
 from __future__ import annotations
 

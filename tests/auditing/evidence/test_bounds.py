@@ -1,4 +1,4 @@
-"""Bounds from evidence: how often they are wrong, and which piece decides."""
+"""Bounds from evidence: how often they are wrong, and which piece of evidence decides."""
 
 from __future__ import annotations
 

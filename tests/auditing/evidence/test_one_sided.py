@@ -1,4 +1,4 @@
-"""Bounds from one-sided, computed and shifted evidence, and the status of a limit by it."""
+"""Bounds from one-sided, computed and shifted evidence, and the status of a limit that follows from them."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_relative_epsilon_names_texts_and_output() -> None:
     law = log_softmax(np.random.default_rng(3).normal(size=(LETTERS, LETTERS)), axis=1)
     mechanism = Spelled(law)
     ((every, equal),) = relative(mechanism, TEXTS, [1.5])
-    assert every.loss == math.inf  # a text of another length is told from any output
+    assert every.loss == math.inf  # every output reveals whether the text has another length
     assert every.pair is not None
     assert len(TEXTS[every.pair[0]]) != len(TEXTS[every.pair[1]])
     same = [(i, j) for i, j in permutations(range(len(TEXTS)), 2) if len(TEXTS[i]) == len(TEXTS[j])]
@@ -120,7 +120,7 @@ def test_too_many_laws_leave_a_lower_bound(monkeypatch: pytest.MonkeyPatch) -> N
         assert every.loss == math.inf
         assert (equal.loss, equal.method) == (pytest.approx(exactly.loss, abs=1e-9), LOWER_BOUND)
         assert (equal.pair, equal.witness) == (exactly.pair, exactly.witness)
-    # Room for no text: the pairs that are compared anyway are left.
+    # No text fits, so only the pairs that are always compared are left.
     monkeypatch.setattr(all_pairs, "_LONGEST", 3)
     ((_, nothing),) = relative(mechanism, texts, [2.0])
     assert nothing.loss == 0
@@ -137,7 +137,7 @@ def test_blocks_change_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unit_laws, "_CACHE", 8)
     for law, other in zip(whole, unit_laws.unit_laws(table, np.arange(8), [1.0, 2.0]), strict=True):
         assert law.largest.tobytes() == other.largest.tobytes()
-        np.testing.assert_allclose(law.log_overlap, other.log_overlap, atol=1e-14)  # sums of another shape
+        np.testing.assert_allclose(law.log_overlap, other.log_overlap, atol=1e-14)  # sums in another order
 
 
 def test_the_pairs_of_a_corpus_are_in_order() -> None:

@@ -1,4 +1,4 @@
-"""What a law leaves of an attribute at most: the bound holds for every adversary, and for the mean over all pairs."""
+"""Upper bounds on inferring an attribute from a law hold for every adversary, and for the mean over all pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of very many units are compared on a grid that fits into memory, and their brackets still hold."""
+"""Texts with very many units are compared on a grid that fits into memory, and their brackets are still valid."""
 
 from __future__ import annotations
 

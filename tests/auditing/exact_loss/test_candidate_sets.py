@@ -1,4 +1,4 @@
-"""The loss of guessing among more than two texts: against enumeration, and how often the interval misses."""
+"""The loss of guessing among more than two texts agrees with enumeration, and its interval has the stated coverage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from epsilometer.core.randomness import Noise
 OUTPUTS, WORDS = 4, "abcde"
 LOGITS = np.random.default_rng(0).normal(size=(len(WORDS), OUTPUTS))
 TEXTS = ["a b c", "c d e", "a b d", "b b", "e a a"]
-UNUSED = np.empty(0, np.int64)  # trials, of which the mean over given sets knows nothing
+UNUSED = np.empty(0, np.int64)  # trials; the mean over given sets does not depend on them
 SETS = CandidateSets(np.array([[0, 1, 2], [1, 2, 4], [0, 3, 4]]), np.array([0.5, 0.3, 0.2]), UNUSED)
 
 

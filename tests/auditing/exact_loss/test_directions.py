@@ -1,4 +1,4 @@
-"""Losses of draws about directions: closed forms, draws, quadrature by another library, and products of units."""
+"""Losses of directional draws: closed forms, draws, quadrature by another library, and products of units."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_the_largest_loss_is_reached_and_none_is_larger(kappas: tuple[float, flo
     if kappas[0] == kappas[1]:
         assert forth == back == pytest.approx(150 * math.sqrt(2))
     else:
-        assert (forth, back) == pytest.approx((575.69, 373.00), abs=0.01)  # nothing is claimed of this pair
+        assert (forth, back) == pytest.approx((575.69, 373.00), abs=0.01)  # the claim does not cover this pair
     pair = product(directions, np.array([[0, 1]]))
     assert (pair.pure_loss, pair.reversed.pure_loss) == pytest.approx((forth, back))
 

@@ -1,4 +1,4 @@
-"""Where pairs are drawn, the interval over all of them covers the average over all of them, and the row says so."""
+"""If pairs are sampled, the interval covers the average over all pairs, and the row says that pairs were sampled."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_interval_over_sets_covers_the_average_of_all(k: int, kind: type[Spe
         trials = sample(np.zeros((len(texts), 1), np.float32), 150, k, temperature=0, seed=seed)
         sets = of_trials(trials, texts).sets
         assert sets is not None
-        epsilon = 1.0 + seed * 1e-12  # another stream of draws
+        epsilon = 1.0 + seed * 1e-12  # a slightly different epsilon gives another stream of draws
         intervals.append(over_sets(mechanism, texts, sets, epsilon, most=150))
     assert missed(intervals, truth) <= stats.binom.isf(FALSE_ALARM, 100, ALPHA)
     assert np.median([interval.high - interval.low for interval in intervals]) < 2.5

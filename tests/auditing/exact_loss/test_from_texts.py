@@ -1,4 +1,4 @@
-"""Exact losses of texts: against enumeration, against claims, against a sampled audit."""
+"""Exact losses of texts agree with enumeration, with claims, and with a sampled audit."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_curves_bracket_those_of_all_outputs() -> None:
         assert row["delta_high"] - row["delta_low"] < 0.01
 
 
-FAR = -2000.0  # ln of the probability of each other word's own output, beside one output that all words share
+FAR = -2000.0  # ln of the probability of each other word's own output; all words share one output
 SPLIT = np.where(np.eye(3, 4, dtype=bool), math.log1p(-math.exp(-10.0)), FAR)
 SPLIT[:, 3] = -10.0
 

@@ -1,4 +1,4 @@
-"""Losses by importance sampling: against enumeration, and how often their intervals miss."""
+"""Losses by importance sampling agree with enumeration, and their intervals have the stated coverage."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 
-SURE = 1e-9  # alpha of intervals that are to hold: the probability of a false alarm
+SURE = 1e-9  # alpha of intervals, the probability of a false alarm
 OUTPUTS = 4
 LOGITS = np.random.default_rng(0).normal(size=(5, OUTPUTS))
 TEXTS = [[0, 1, 2], [2, 3, 4], [0, 1, 3], [1, 1]]

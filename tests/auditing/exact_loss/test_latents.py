@@ -1,4 +1,4 @@
-"""Losses under noise on latents: against quadrature, a fine grid, draws, and every latent mechanism's claim."""
+"""Losses under noise on latents agree with quadrature, a fine grid, draws, and the claims of all latent mechanisms."""
 
 from __future__ import annotations
 

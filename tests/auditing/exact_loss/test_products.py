@@ -23,12 +23,12 @@ from tests.support.refusals import refused
 
 Array = NDArray[np.float64]
 LEVELS = np.array([0.0, 0.1, 0.5, 1, 2, 4, 8, 16])
-# Two texts whose delta at some level is decided so far out that the tilt's scale overflows a float.
+# Two texts whose delta at some level depends on such large losses that the tilt's scale overflows a float.
 TILTED_FAR = (
     log_softmax(30 * np.array([[0.0, -0.25, 0.0], [0.0, -1.0, -math.inf]]), axis=1),
     log_softmax(30 * np.array([[0.0, 0.0, -1.0], [-math.inf, 0.75, 0.0]]), axis=1),
 )
-EXACTLY = 1e-12  # relative: what sums of floating-point numbers leave
+EXACTLY = 1e-12  # relative rounding error of floating-point sums
 
 
 @st.composite
@@ -91,7 +91,7 @@ def test_grids_that_had_to_become_coarser_bracket_it_too(texts: tuple[Array, Arr
     """With room for few points and products, both with FFT and without."""
     p, q = (np.exp(enumerated(text)) for text in texts)
     error, deltas = np.minimum(p, q).sum() / 2, [np.maximum(p - math.exp(x) * q, 0).sum() for x in LEVELS]
-    for few in (0.0, math.inf):  # convolutions without FFT: none that is asked for first, or all
+    for few in (0.0, math.inf):  # limits for convolution without FFT: never at first, or always
         with pytest.MonkeyPatch.context() as patch:
             for name, value in (("_WINDOW", 40), ("_PRODUCTS", 2000), ("_FEW", few)):
                 patch.setattr(products, name, value)

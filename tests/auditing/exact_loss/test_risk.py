@@ -1,4 +1,4 @@
-"""The chance of being named among k texts, against every output of small laws."""
+"""The risk among k texts agrees with enumeration of every output of small laws."""
 
 from __future__ import annotations
 

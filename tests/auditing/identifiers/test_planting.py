@@ -1,4 +1,4 @@
-"""Identifiers that are planted: where they stand, in which shape, and that they are told apart."""
+"""Planted identifiers: their places, their shapes, and that they are distinct."""
 
 from __future__ import annotations
 

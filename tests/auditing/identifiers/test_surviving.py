@@ -1,4 +1,4 @@
-"""What survives of identifiers at identified places, and how precisely a mechanism masks."""
+"""Survival of identifiers at marked places, and the precision of a mechanism's masking."""
 
 from __future__ import annotations
 
@@ -201,5 +201,5 @@ def test_rewrites_are_drawn_anew_at_each_epsilon_and_the_same_again() -> None:
 
     first = surviving_identifiers(REVIEWS, coin, [1, 9], ["date"], trials=20)
     few, many = first.group_by("epsilon", maintain_order=True).agg(pl.col("survived").sum())["survived"]
-    assert few < 66 < 154 < many  # .1 and .9 of 220: outside with probability below 1e-12
+    assert few < 66 < 154 < many  # expected: .1 and .9 of 220; a count beyond these bounds has probability below 1e-12
     assert first.equals(surviving.surviving_identifiers(REVIEWS, coin, [1, 9], ["date"], trials=20))

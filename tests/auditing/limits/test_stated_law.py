@@ -1,4 +1,4 @@
-"""Whether rewrites refute a stated law: of a sampler that follows it seldom, of others surely."""
+"""Rewrites rarely refute the stated law of a sampler that follows it, and surely refute that of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loss by linking: where it is known, how its interval covers, and what it may not exceed."""
+"""The loss by linking: known values, the coverage of its interval, and its largest value."""
 
 from __future__ import annotations
 

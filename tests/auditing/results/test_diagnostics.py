@@ -117,7 +117,7 @@ def test_outputs_are_counted() -> None:
 
 
 def test_the_signal_is_the_length_of_the_latent_over_that_of_its_noise() -> None:
-    before = np.full((4, 9), 2.0, np.float32)  # of length 6
+    before = np.full((4, 9), 2.0, np.float32)  # vectors of length 6
     after = before + np.array([[3.0] + [0.0] * 8], np.float32)
     assert signal_to_noise(Latents(before, after)) == pytest.approx(2.0)
 

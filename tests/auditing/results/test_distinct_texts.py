@@ -1,4 +1,4 @@
-"""Mechanisms that notice an audit, and the smallest difference that would have been found."""
+"""Mechanisms that notice an audit, and the smallest difference that the test would detect."""
 
 from __future__ import annotations
 

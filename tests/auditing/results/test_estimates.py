@@ -1,4 +1,4 @@
-"""The rows of an audit: who sees what, which losses and verdicts they show, and what could have been refuted."""
+"""The rows of an audit: which view each attack sees, losses, verdicts, and claims that could have been refuted."""
 
 from __future__ import annotations
 

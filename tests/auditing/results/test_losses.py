@@ -1,4 +1,4 @@
-"""An audit's table shows what a reader starts with, and holds everything."""
+"""The table of an audit prints the columns that a reader needs first, and contains all columns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_column_is_there(table: pl.DataFrame) -> None:
     assert table.schema == AUDIT
     assert table["successes"].to_list() == [50, 50]
     assert (table["loss"] == table["ceiling"]).all()
-    assert "equal_trials" in str(table.select("equal_trials"))  # what is selected prints as it is
+    assert "equal_trials" in str(table.select("equal_trials"))  # explicitly selected columns are always printed
     for same in (copy.deepcopy(table), pickle.loads(pickle.dumps(table)), table.clone(), pl.concat([table])):
         assert same.equals(table)
 

@@ -1,4 +1,4 @@
-"""Mechanisms that remember their answers, beside those that draw each time."""
+"""Mechanisms that cache their answers, compared with mechanisms that draw each time."""
 
 from __future__ import annotations
 

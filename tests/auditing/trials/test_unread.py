@@ -1,4 +1,4 @@
-"""What a mechanism does not take in of a text is counted and said."""
+"""The parts of a text that a mechanism does not read are counted and reported."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_texts_longer_than_what_is_read_or_written_are_counted(tmp_path: Path, p
     mechanism = DPPrompt(
         resource=tiny_models.save_t5(tmp_path), clip=(-4.0, 4.0), max_new_tokens=4, as_published=published
     )
-    texts = ["a b", "a b c", "a b c d", "a b c d e f", "a b c d " * 60]  # with the end 3, 4, 5, 7 and 241 tokens
+    texts = ["a b", "a b c", "a b c d", "a b c d e f", "a b c d " * 60]  # 3, 4, 5, 7 and 241 tokens, with the end token
     assert mechanism.unread(texts) == Unread(cut=1 if published else 3, texts=5)
 
 

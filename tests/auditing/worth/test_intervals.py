@@ -1,4 +1,4 @@
-"""Intervals over texts: coverage by simulation, clusters, and what resampling cannot show."""
+"""Intervals over texts: coverage by simulation, clusters, and the limits of resampling."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_no_width_of_0_where_an_error_was_only_not_met() -> None:
     truth = np.array([0, 1] * 20)
     low, high = f1_interval(
         truth, np.stack([truth] * 5), 2, 0.01, sources=range(40)
-    )  # five seeds that agree, and are right
+    )  # five seeds with the same, right guesses
     assert (low, high) == (pytest.approx(clopper_pearson(40, 40, 0.01)[0]), 1)
     assert mean_interval(np.zeros(40), np.arange(40), 0.01) == (0, 0, pytest.approx(clopper_pearson(0, 40, 0.01)[1]))
     assert mean_interval([0.5, 0.5], [1, 2], 0.01) == (0.5, 0.5, 0.5)
@@ -189,8 +189,8 @@ def test_profiles_that_rank_mechanisms_train_five_seeds() -> None:
     for path in [ROOT / "profiles/generated.yaml", *(ROOT / "profiles").glob("*.yaml")]:
         params = yaml.safe_load(path.read_text())
         of = params.get("classification", {})
-        alike = of.get("kinds") == ["linear"]  # whose training draws nothing: every seed would give the same classifier
-        if params.get("downstream") and params.get("cells") and not alike:  # they are ranked beside their losses
+        alike = of.get("kinds") == ["linear"]  # their training is not random, so every seed gives the same classifier
+        if params.get("downstream") and params.get("cells") and not alike:  # such a profile ranks F1 at given losses
             seeds[path.name] = of["training"].get("seeds", 5)
     assert {"utility.yaml", "utility_real.yaml"} <= seeds.keys()
     assert not {name: count for name, count in seeds.items() if count < 5}

@@ -1,4 +1,4 @@
-"""Verbatim leakage: what counts as an identifier, and as survived."""
+"""Verbatim leakage: which strings count as identifiers, and which of them survived."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_patterns_find_addresses_and_numbers_without_a_network(no_network: None)
             ("order number", "FJ-790968"),
         ],
         [("order number", "e4ur5q")],
-        [("phone number", "+44 20 7946 0507"), ("phone number", "826-5535083")],  # digits alone do not say which
+        [("phone number", "+44 20 7946 0507"), ("phone number", "826-5535083")],  # digits alone do not reveal the kind
         [],
         [],
         [],
@@ -65,7 +65,7 @@ def test_patterns_and_the_generated_corpora_agree() -> None:
         planted = {(span.kind, span.text) for row in recorded for span in row if span.kind != "name"}
         spans = {(span.kind, span.text) for row in both for span in row}
         assert len(spans & planted) > 0.75 * len(planted) > 5
-        # A number that is no valid phone number may be an order's, or the other way around.
+        # An invalid phone number may count as an order number, or the other way around.
         assert len(spans - planted) < 0.15 * len(planted)
 
 

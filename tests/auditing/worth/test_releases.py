@@ -1,4 +1,4 @@
-"""Which identifiers stand in what a mechanism can release at all."""
+"""The identifiers that a mechanism's outputs can contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The epsilon at which a loss that a law proves meets a target: on texts, in cells, from the command line."""
+"""The epsilon at which a loss proved by a law meets a target: on texts, in cells, and from the command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from epsilometer.text.vectors import WordVectors
 from tests.support.commands import call
 
 TEXTS = ["play a song", "book a flight", "show me trains", "sing"]
-UNIFORM = Design(temperature=0)  # which needs no embeddings
+UNIFORM = Design(temperature=0)  # needs no embeddings
 
 
 def stays(epsilon: float) -> float:

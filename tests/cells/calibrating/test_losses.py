@@ -1,4 +1,4 @@
-"""Which epsilon and which mechanism: rows that cannot be searched, ranges, views, texts of one's own."""
+"""The search for an epsilon of each mechanism: rows that cannot be searched, ranges, views, and your own texts."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_the_range_can_be_another(project: Path) -> None:
             assert row["low"] < 0.62 < row["high"]
         else:
             assert ("(--low)" if low == 1.0 else "(--high)") in row["reason"]
-            assert "length of rewrites alone" not in row["reason"]  # it tells much, but less at a smaller epsilon
+            assert "length of rewrites alone" not in row["reason"]  # it reveals much, but less at a smaller epsilon
 
 
 def test_a_search_says_how_long_it_takes_at_most(
@@ -167,7 +167,7 @@ def test_a_search_says_how_long_it_takes_at_most(
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)
     watch = progress("stay on songs", Search(budget=3_000))
-    watch(1_000, 0.1, 4.0)  # from the journal
+    watch(1_000, 0.1, 4.0)  # these measurements come from the journal
     now = 20.0
     watch(1_200, 0.5, 4.0)
     said = capsys.readouterr().err

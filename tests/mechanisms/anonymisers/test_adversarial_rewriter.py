@@ -1,4 +1,4 @@
-"""The adversarial rewriter: what each phase moves, gradient reversal, collapse, and the same bytes after a stop."""
+"""The adversarial rewriter: what each phase trains, gradient reversal, collapse, and equal bytes after a stop."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_the_joint_gradient_is_that_of_the_text_less_alpha_of_the_adversary(bart
         return torch.cat([torch.zeros(w.numel()) if w.grad is None else w.grad.flatten() for w in training.weights])
 
     def inferred(training: _Training) -> torch.Tensor:
-        states = training._forward(rows)[2]  # with nothing between them and the adversary
+        states = training._forward(rows)[2]  # directly before the adversary
         return torch.nn.functional.cross_entropy(training.adversary(states), training.truth[rows])
 
     rows = np.arange(8)
@@ -147,7 +147,7 @@ def test_outputs_that_collapse_end_the_training(bart: Path, tmp_path: Path, monk
         return [str(i % distinct) for i in range(len(texts))]
 
     monkeypatch.setattr(adversarial_rewriter, "rewritten", rewritten)
-    distinct = 4  # of 12: 33 of a hundred
+    distinct = 4  # 4 of 12 are 33 of a hundred
     train(bart, parallel(), HOW, tmp_path / "out", tmp_path / "kept")
     distinct = 3
     with refused("EPS-M014", "2", "25", "100"):

@@ -1,4 +1,4 @@
-"""Attribution: exact where the exact answer is known, complete on networks, and of one text alone."""
+"""Attribution: correct where the exact answer is known, complete on networks, and independent of other texts."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def test_lime_finds_linear_weights_and_depends_on_the_text_alone() -> None:
     scores = attributions(classifier, TEXTS, settings).scores
     assert attributions(classifier, TEXTS[::-1], settings).scores[::-1] == scores
     first = scores[0]
-    # Lasso draws all weights towards zero, and keeps their order.
+    # Lasso shrinks all weights towards zero, and preserves their order.
     assert sorted(first, key=first.__getitem__)[0] == "camera"
     assert sorted(first, key=first.__getitem__)[-2:] == ["likes", "husband"]
     assert first["the"] == pytest.approx(0, abs=0.02)

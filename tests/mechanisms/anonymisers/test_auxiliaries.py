@@ -1,4 +1,4 @@
-"""The folder of auxiliaries: what is made is what is read, and what cannot be learnt is refused before work."""
+"""The folder of auxiliaries: reading gives what was saved, and unusable training texts are refused before any work."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_what_is_made_is_what_is_read(tmp_path: Path) -> None:
     assert read.vectors.words == VECTORS.words
     assert read.relations is not None
     assert tables.check(read.relations, RELATIONS, "relations").equals(relations)
-    np.testing.assert_allclose(read.counter_fitted.vectors, np.eye(5))  # antonyms that are far apart already
+    np.testing.assert_allclose(read.counter_fitted.vectors, np.eye(5))  # these antonyms are already far apart
     assert read.seen == {*songs()["id"]}
     np.testing.assert_allclose(read.shares["speaker"], [0.5, 0.5])
     labelled = songs()["mood"].drop_nulls()

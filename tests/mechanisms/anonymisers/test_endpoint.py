@@ -1,4 +1,4 @@
-"""A deployed service as a mechanism, against a local one."""
+"""A deployed service as a mechanism, tested with a local service."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_every_trial_of_a_text_is_a_request_of_its_own_and_is_asked_once(server:
     rewrite(service(server, tmp_path), *texts)  # the same draws
     rewrite(
         service(server, tmp_path), *texts[::-1]
-    )  # the first draw of the last text and the last of the first are new
+    )  # new: the first draw for the last text, and the last draw for the first text
     assert server.answered == {"one two three": 6, "four five": 2}
     rewrite(service(server, tmp_path), *texts, seed=1)
     assert server.answered == {"one two three": 11, "four five": 3}
@@ -221,12 +221,12 @@ def test_no_bound_is_exceeded(server: Deployed, tmp_path: Path) -> None:
     with refused("EPS-N075", "29", "30"):
         rewrite(service(server, tmp_path, max_requests=29), *texts)
     assert not server.texts
-    counts = TEMPLATE + "tokens: [usage.in, usage.out]\n"  # 7 and 3 of each request
+    counts = TEMPLATE + "tokens: [usage.in, usage.out]\n"  # 7 and 3 tokens per request
     with refused("EPS-N074", "200", "16"):
         rewrite(service(server, tmp_path, counts, max_tokens=200, longest=20), *texts)
     requests = len(server.texts)
-    assert 10 <= requests <= 20  # 10 tokens each, and what one more may take
-    dear = service(server, tmp_path, counts, max_cost=0.5, prices=(0, 10_000, 0), longest=20)  # .03 a request
+    assert 10 <= requests <= 20  # 10 tokens each, plus the reserve for one more request
+    dear = service(server, tmp_path, counts, max_cost=0.5, prices=(0, 10_000, 0), longest=20)  # .03 per request
     with refused("EPS-N074", "0.5"):
         rewrite(dear, *(f"{text} now" for text in texts))
     assert 10 <= len(server.texts) - requests <= 16

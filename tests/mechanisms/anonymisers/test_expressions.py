@@ -1,4 +1,4 @@
-"""Regular expressions as a masker, and how spans of a text are joined and replaced."""
+"""Regular expressions as a masker, and the joining and replacing of a text's spans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards: which words are names, which replacements opposites, and where meaning or fluency falls."""
+"""Guards: words that are names, replacements of opposite meaning, and losses of meaning or fluency."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_similarity_is_of_the_text_and_of_its_changed_sentences() -> None:
     whole = guard.cosines([(TEXT, WORSE), (TEXT, BETTER), (TEXT, TEXT)])
     of_sentences = guard.cosines(changed)
     assert whole[2] == pytest.approx(1, abs=1e-6)
-    assert of_sentences[0] < whole[0]  # the sentence decides
+    assert of_sentences[0] < whole[0]  # the sentence decides, not the whole text
     for pair, least in zip([(TEXT, WORSE), (TEXT, BETTER)], np.minimum(whole[:2], of_sentences), strict=True):
         assert Similarity(least - 1e-6)([pair]) == [True]
         assert Similarity(least + 1e-6)([pair]) == [False]

@@ -1,4 +1,4 @@
-"""IDT on the generated reviews: what is released keeps what it must, says what happened, and depends on no batch."""
+"""IDT on generated reviews: releases satisfy its rules, outcomes are reported, and batches do not matter."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_the_same_bytes_whatever_runs_beside(
     folder: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch, published: bool
 ) -> None:
     mechanism = IDT(resource=folder, attributes=("gender",), as_published=published, k=5, q=2)
-    few = [*texts[:6], texts[0], texts[2]]  # two texts twice, each with a stream of its own
+    few = [*texts[:6], texts[0], texts[2]]  # two texts occur twice, each time with a separate stream
     noise = Noise.named(len(few), "same")
     together = mechanism.rewrite(few, NO_BUDGET, noise)
     monkeypatch.setattr(idt, "_GROUP", 2)
@@ -265,7 +265,7 @@ def test_a_sentence_is_read_once_and_to_forget_it_changes_nothing(
 
     monkeypatch.setattr(idt, "Tagger", Counting)
     settings: dict[str, Any] = {"resource": folder, "attributes": ("gender",), "as_published": True, "k": 5, "q": 2}
-    few = [*texts[:5], texts[0] + " And more."]  # whose first sentences are another text's
+    few = [*texts[:5], texts[0] + " And more."]  # its first sentences are those of another text
     released = rewrites(IDT(**settings), few).texts
     assert len(read) == len({*read})
     monkeypatch.setattr(idt, "_READ", 1)
@@ -492,7 +492,7 @@ def test_truths_that_the_auxiliaries_do_not_know_are_refused(
 ) -> None:
     classes = Auxiliaries(folder).about["classes"]
     rightly = {label: names[0] for label, names in classes.items()}
-    beyond = {"another": {**rightly, "elsewhere": "X"}}  # as stages tell all labels of a data set
+    beyond = {"another": {**rightly, "elsewhere": "X"}}  # because stages give all labels of a data set
     mechanism: Any = TextFooler(resource=folder, attribute="gender") if kind is TextFooler else IDT(resource=folder)
     with pytest.raises(UserError, match=message):
         mechanism.with_truths({"a text": of_text, "another": rightly})

@@ -1,4 +1,4 @@
-"""Rewrites by a language model on request: what is asked, what becomes of each answer, what reaches the endpoint."""
+"""Rewrites by a language model on request: the requests, the use of each answer, and what reaches the endpoint."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_request_names_the_classes_that_auxiliaries_predict(auxiliaries: Pat
     assert rewrites.outcomes is not None
     assert rewrites.outcomes.changed.tolist() == [1, 0, 1, 1]
     assert rewrites.outcomes.words.tolist() == [3] * 4
-    assert rewrites.outcomes.asked.tolist() == [2] * 4  # one for each label
+    assert rewrites.outcomes.asked.tolist() == [2] * 4  # one question for each label
     assert [body["messages"][0]["content"] for _, _, body in server.requests] == [
         f"You need to rewrite a text. Turn the gender of the author different from {gender}, but keep the mood of the "
         f"text as {mood}. {FORM}"

@@ -1,4 +1,4 @@
-"""What may stand in a word's place: nearest neighbours, and vectors in which antonyms are none."""
+"""Replacements of a word: nearest neighbours, and vectors in which antonyms are not neighbours."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_each_gradient_is_that_of_its_cost(number: int) -> None:
     related = [(a, b, "antonym") for a, b in near] + [("w0", f"w{i}", "synonym") for i in (3, 5, 8)]
     relations = pl.DataFrame(related, schema=["a", "b", "relation"], orient="row")
     term = terms(start, relations)[number]
-    moved = start.exact + 0.2 * rng.normal(size=start.exact.shape)  # else the distances are those to be preserved
+    moved = start.exact + 0.2 * rng.normal(size=start.exact.shape)  # otherwise distances would already be right
     moved /= np.linalg.norm(moved, axis=1, keepdims=True)
     gradient, count = term.gradients(moved)
     assert count.any()

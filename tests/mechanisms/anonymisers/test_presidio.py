@@ -1,4 +1,4 @@
-"""Presidio as a mechanism, against Presidio's own engines, and what it makes of a match."""
+"""Presidio as a mechanism, compared with Presidio's own engines, and the replacement of a match."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_spans_are_those_of_presidios_own_engine(pipeline: str, monkeypatch: pyt
     for text, matches in zip(TEXTS, mechanism("replace", pipeline).matches(TEXTS), strict=True):
         theirs = {(m.entity_type, m.start, m.end, m.score) for m in own.analyze(text, "en", entities=entities)}
         assert {(m.entity_type, m.start, m.end, m.score) for m in matches if m.entity_type != "ORDER_NUMBER"} == theirs
-    assert len(theirs) == 0  # of the last text, which is empty
+    assert len(theirs) == 0  # the last text is empty
     assert rewrite_by(pipeline)[1].startswith("Hewitt's table? I met <PERSON> in <LOCATION> on <DATE_TIME>: ")
 
 

@@ -1,4 +1,4 @@
-"""Rampart: a network in a package, on a tiny one whose labels are known, and on the published one if it is here."""
+"""Rampart, a network in a package: a tiny one with known labels, and the published one if it is installed."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_another_hash_and_no_network_are_named(resource: Path, tmp_path: Path, m
         written(Rampart(resource=other), "Ann")
     for name in ("PIP_NO_INDEX", "PIP_FIND_LINKS"):
         monkeypatch.delenv(name)
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # where nothing listens
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # nothing listens at this port
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with refused("EPS-C094", "small-talk"):
         written(Rampart(resource=resource), "Ann")

@@ -1,4 +1,4 @@
-"""Round trips through models that write sentences anew: the same as transformers', whatever else is rewritten."""
+"""Round trips through models that rewrite sentences equal those of transformers, and do not depend on other texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches against brute force, on classifiers small enough to go through every text."""
+"""Searches, compared with brute force on classifiers so small that every text can be tried."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_exhaustive_search_equals_brute_force(toy: Toy) -> None:
     minimal = {edit for edit in passing if len(edit) == least}
     assert edit in minimal
     assert toy.confidence(edit) == pytest.approx(max(map(toy.confidence, minimal)))
-    for minimal_edit in sorted(minimal)[:4]:  # a guard that lets one text pass alone: every minimal one is found
+    for minimal_edit in sorted(minimal)[:4]:  # each guard allows only one text, so every minimal edit must be found
         text = toy.source.text(minimal_edit)
         search = toy.searching(guards=[lambda pairs, text=text: [after == text for _, after in pairs]])
         assert run(begun(search, search.search("exhaustive", "fewest", 1, 4**6))) == minimal_edit
@@ -139,7 +139,7 @@ def test_no_search_reports_fewer_edits_than_there_are(toy: Toy, strategy: Any) -
     many = run(begun(search := toy.searching(), search.search(strategy, "fewest", MANY, 0)))
     assert few is None or (toy.passes(few) and len(few) >= min(passing))
     assert many is None or toy.passes(many)
-    if strategy == "sampled":  # each edit of a size is drawn with probability 1 / 108 or more
+    if strategy == "sampled":  # each edit of a size is sampled with probability 1 / 108 or more
         assert (len(many) if many else None) == min(passing, default=None)
 
 
@@ -166,7 +166,7 @@ def test_published_candidates_are_the_enumerated_ones_and_the_surest_is_released
     search = toy.searching()
     toy.attribute.questions.clear()
     edit = run(begun(search, search.published(MANY)))
-    # A chain of 3 words is one of 48: missed by all draws with probability 5e-19.
+    # A chain of 3 words is one of 48. All draws miss it with probability 5e-19.
     assert {*toy.attribute.questions} == {toy.source.text(edit) for edit in (*candidates, ())}
     passing = [candidate for candidate in candidates if toy.passes(candidate)]
     if not passing:

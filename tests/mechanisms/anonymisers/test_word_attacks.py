@@ -36,7 +36,7 @@ def angle(degrees: float) -> list[float]:
     return [float(np.cos(np.radians(degrees))), float(np.sin(np.radians(degrees)))]
 
 
-# Near words of dress: within 60 degrees, the cosine of .5.
+# Words count as near to dress within 60 degrees, which is a cosine of .5.
 VECTORS = {"dress": 0, "gown": 10, "skirt": 30, "suit": 59, "trousers": 61, "tie": 80, "wedding": 200, "party": 190}
 WEIGHTS = {
     "dress": 2.0,
@@ -198,7 +198,7 @@ def test_homoglyphs_are_other_letters() -> None:
     assert len(HOMOGLYPHS) == 38
     assert all(chr(a) != chr(b) for a, b in HOMOGLYPHS.items())
     normal = [unicodedata.normalize("NFKC", chr(b)).lower() == chr(a) for a, b in HOMOGLYPHS.items()]
-    assert sum(normal) < 10  # few are undone by normalisation
+    assert sum(normal) < 10  # normalisation undoes few of the edits
 
 
 def test_baes_candidates_are_expected_words_where_the_text_now_stands(folder: Path) -> None:

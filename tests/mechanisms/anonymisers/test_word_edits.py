@@ -1,4 +1,4 @@
-"""Edits of words: whole tokens alone change, and every other character stays."""
+"""Edits of words change only whole tokens, and no other character."""
 
 from __future__ import annotations
 

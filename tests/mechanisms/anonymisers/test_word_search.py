@@ -1,4 +1,4 @@
-"""The greedy search by words, against its plain loop and on cases made by hand."""
+"""The greedy search by words, compared with its plain loop and with cases worked out by hand."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_nothing_of_a_search_is_held_once_it_is_over(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(word_search, "in_step", lambda searches: in_step(searches, side_by_side=2))
     texts = [" ".join(WORDS[i:] + WORDS[:i]) for i in range(len(WORDS))]
     rewrites(toy(Weighted("pq", {"aa": [1.0, 0.0], "bbw": [0.0, 2.0]})), texts)
-    assert 1 < most <= 3  # one search may have ended when the next begins
+    assert 1 < most <= 3  # a search may end before the next begins
 
 
 def test_what_the_outcomes_say() -> None:
@@ -228,7 +228,7 @@ def test_as_published_tags_are_read_at_the_first_of_equal_words() -> None:
     at_start = draft("w0 the bank saw the river bank there today")
     around = ("bank", "saw", "the", "river")
     assert at_start.context(6, "lake") == ((*around, "lake", "there", "today"), 4)
-    assert at_start.context(6, "river") == ((*around, "river", "there", "today"), 3)  # which is not its own place
+    assert at_start.context(6, "river") == ((*around, "river", "there", "today"), 3)  # the place of another `river`
     assert at_start.context(1, "a") == (("w0", "a", "bank", "saw", "the"), 1)
     assert at_start.sentence(6, {5: "lake"}) == (
         ("w0", "the", "bank", "saw", "the", "lake", "bank", "there", "today"),

@@ -1,4 +1,4 @@
-"""ZSTS: which words are unsafe, what becomes of them, and what its published form depends on."""
+"""ZSTS: which words are unsafe, how they are replaced, and what its published form depends on."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def test_as_published_is_one_dictionary_for_all_texts() -> None:
     texts = ["Rosalind ate 47 pizzas", "pizzas for 47 people: Rosalind"]
     first, second = (text.split() for text in rewrite(published, texts))
     assert first == rewrite(published, texts, seed=1)[0].split()  # no stream has an effect
-    assert first[2] == second[2] == "50"  # numpy's first two digits after the seed 0
+    assert first[2] == second[2] == "50"  # the first two digits from numpy after seed 0
     assert (second[0], second[-1]) == (first[3], first[0])
-    assert rewrite(published, texts[::-1])[0].split() != second  # nor is a text rewritten alone
+    assert rewrite(published, texts[::-1])[0].split() != second  # a rewrite also depends on the other texts
     assert rewrite(mechanism(p=1.0, s=2.0), texts[::-1])[0].split()[0] != second[0]
 
 

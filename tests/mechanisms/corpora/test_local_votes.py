@@ -1,4 +1,4 @@
-"""The local twin: its protocols are unbiased, have the stated variance, and keep their epsilon."""
+"""Local votes: the protocols are unbiased, have the stated variance, and satisfy their epsilon."""
 
 from __future__ import annotations
 

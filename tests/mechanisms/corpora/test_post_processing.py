@@ -1,4 +1,4 @@
-"""Post-processing of noisy votes: a label that noise makes rare is not lost."""
+"""Post-processing of noisy votes does not lose a label that noise makes rare."""
 
 from __future__ import annotations
 

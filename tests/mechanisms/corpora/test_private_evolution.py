@@ -61,7 +61,7 @@ def largest_log_ratio(mechanism: PrivateEvolution, epsilon: float, runs: int) ->
         total = 0.0
         for turn in range(mechanism.rounds):
             first, second = mechanism.counts(ours, candidates), mechanism.counts(theirs, candidates)
-            noisy = first + generator.integers(-3, 4, first.shape)  # any table can occur
+            noisy = first + generator.integers(-3, 4, first.shape)  # every table is possible
             total += float((np.abs(noisy - second) - np.abs(noisy - first)).sum()) * float(noise.rate)
             candidates = mechanism.evolved(candidates, noisy, turn + 1)
         worst = max(worst, total)

@@ -1,4 +1,4 @@
-"""Noisy votes: the law of the noise, the sensitivity of the table, and ways to get them wrong that a test catches."""
+"""Noisy votes: the law of the noise, the sensitivity of the table, and mistakes that the tests detect."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_gaussian_noise_keeps_epsilon_and_delta(epsilon: float, delta: float) ->
     of = mechanism(delta=delta)
     s = of.cell_noise(epsilon).deviation
     assert gaussian_delta(s, epsilon) <= delta
-    assert gaussian_delta(s // 2, epsilon) > delta  # a noise of half the deviation breaks the claim
+    assert gaussian_delta(s // 2, epsilon) > delta  # half of this deviation would violate the claim
     claim = of.guarantee(epsilon)
     assert (claim.epsilon, claim.delta) == (epsilon, delta)
 

@@ -1,4 +1,4 @@
-"""ADePT: its sensitivity and its densities against its claim, exactly; its audit against what Gaussians must give."""
+"""ADePT: its sensitivity and densities satisfy its claim exactly, and its audit agrees with the losses of Gaussians."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_gaussian_noise_keeps_the_claim_for_any_two_latents(folder: Path, epsilo
     assert isinstance(law, Gaussian)
     assert 0.999 * 2 * SHAPE.clip < farthest <= 2 * SHAPE.clip
     assert math.exp(gaussian_log_delta(claim.epsilon, law.scale / farthest)) <= claim.delta
-    assert math.exp(gaussian_log_delta(claim.epsilon, law.scale / (1.01 * farthest))) > claim.delta  # none to spare
+    assert math.exp(gaussian_log_delta(claim.epsilon, law.scale / (1.01 * farthest))) > claim.delta  # no slack
 
 
 def worst_loss(mechanism: ADePT, epsilon: float) -> float:
@@ -151,7 +151,7 @@ def test_the_audit_finds_what_gaussian_noise_must_give(folder: Path) -> None:
         right = norm.cdf(distance / (2 * mechanism.law(epsilon).scale))
         spread = math.sqrt((right * (1 - right)).sum())
         assert abs(successes[epsilon, "likelihood"] - right.sum()) < 5 * spread
-        # and so the loss stays below the claim, which the same adversary could at most reach on the farthest pair
+        # So the loss stays below the claim, which this adversary could reach only on the farthest pair.
         assert estimate(successes[epsilon, "likelihood"], count, delta=mechanism.delta).loss <= epsilon
         assert successes[epsilon, "internal"] <= successes[epsilon, "likelihood"] + 5 * math.sqrt(count) / 2
 
@@ -184,7 +184,7 @@ def test_a_rewrite_does_not_depend_on_its_batch_or_grid(folder: Path) -> None:
             assert alone.latents is not None
             assert rewrites.latents is not None
             np.testing.assert_array_equal(alone.latents.after[0], rewrites.latents.after[i])
-    assert grid[0].texts[0] != grid[0].texts[72]  # equal texts, noise of their own
+    assert grid[0].texts[0] != grid[0].texts[72]  # equal texts have different noise
 
 
 def test_without_noise_to_speak_of_texts_come_back(folder: Path) -> None:
@@ -198,7 +198,7 @@ def test_words_outside_the_vocabulary_are_one_symbol_and_never_come_out(folder: 
     np.testing.assert_array_equal(latents[0], latents[2])
     assert not np.array_equal(latents[0], latents[3])
     np.testing.assert_array_equal(latents[1], mechanism.latents(["i see x x"])[0])
-    long = mechanism.latents([" ".join(["we"] * 6), " ".join(["we"] * 60)])  # the length is cut in public
+    long = mechanism.latents([" ".join(["we"] * 6), " ".join(["we"] * 60)])  # longer texts are truncated
     np.testing.assert_array_equal(long[0], long[1])
     rewrites = mechanism.rewrite(["mumbai"] * 50, 100.0, Noise.named(50, "unknown"))
     assert {word for text in rewrites.texts for word in text.split()} <= set(mechanism._model.vocabulary)

@@ -1,4 +1,4 @@
-"""DP-BART on small random models of real architectures: claims exactly, decoding and training against slow twins."""
+"""DP-BART on small random models: exact claims, and decoding and training compared with slow implementations."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_the_noise_keeps_the_claim_for_any_two_latents(
     assert farthest == pytest.approx(mechanism.sensitivity)
     assert claim is not None
     assert math.exp(gaussian_log_delta(claim.epsilon, law.scale / farthest)) <= claim.delta
-    assert math.exp(gaussian_log_delta(claim.epsilon, law.scale / (1.01 * farthest))) > claim.delta  # none to spare
+    assert math.exp(gaussian_log_delta(claim.epsilon, law.scale / (1.01 * farthest))) > claim.delta  # no slack
 
 
 def test_a_clip_that_float32_cannot_hold(folders: dict[str, Path]) -> None:
@@ -130,7 +130,7 @@ def test_the_published_calibration_delivers_far_more_than_it_claims(
     claim = mechanism.guarantee(nominal)
     assert claim is not None
     ratio = mechanism.law(nominal).scale / mechanism.sensitivity
-    assert math.exp(gaussian_log_delta(claim.epsilon, ratio)) > 0.99  # in place of 1e-5
+    assert math.exp(gaussian_log_delta(claim.epsilon, ratio)) > 0.99  # the claim is 1e-5
     assert gaussian_epsilon(ratio, claim.delta) == pytest.approx(delivered, rel=5e-3)
 
 
@@ -325,7 +325,7 @@ def test_training_prunes_records_and_leaves_the_encoder_alone(
     assert moved
     assert all("decoder.layers" in name or "decoder.layer" in name or "embed_positions" in name for name in moved)
     assert not any("encoder.layers" in name for name in moved)
-    # pruned dimensions do not reach the decoder, and take no part in the latents
+    # Pruned dimensions do not reach the decoder, and latents do not contain them.
     mechanism = make(pruned["pr"], variant="pr")
     assert mechanism.latents(["a b"]).shape == (1, 6 * 18)
     assert mechanism.sensitivity == pytest.approx(2 * 0.5 * math.sqrt(6 * 18))

@@ -1,4 +1,4 @@
-"""Noise on vectors: its calibration against exact and published numbers, its draws against its law."""
+"""Noise on vectors: its calibration agrees with exact and published numbers, and its draws with its law."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_the_printed_signal_over_noise_of_dp_bart_is_that_of_the_classical_formu
         return [round(1.60 * scale(1000) / scale(epsilon), 2) for epsilon in (250, 2500)]
 
     assert fitted(lambda epsilon: classical_gaussian_scale(epsilon, 1e-5, as_published=True)) == [0.40, 4.00]
-    assert fitted(lambda epsilon: gaussian_scale(epsilon, 1e-5)) == [0.73, 2.62]  # of Appendix E
+    assert fitted(lambda epsilon: gaussian_scale(epsilon, 1e-5)) == [0.73, 2.62]  # the values of Appendix E
 
 
 @pytest.mark.parametrize("scale", [0.01, 0.3, 1.0, 20.0])

@@ -1,8 +1,8 @@
-"""The page's lines that turn a published checkpoint of DP-BART-PR+ into a folder with safetensors, on a small one.
+"""The page's code that converts a published checkpoint of DP-BART-PR+ to a folder with safetensors, on a small model.
 
-What is converted has the form that the reference code writes (trusthlt/dp-bart-private-rewriting e31c972,
-experiments.py and models/autoencoders/dp_bart.py): the state of a module whose part `model` is a BART with a head of
-its own, beside the optimiser's.
+The checkpoint has the form that the reference code writes (trusthlt/dp-bart-private-rewriting e31c972, experiments.py
+and models/autoencoders/dp_bart.py): the state of a module whose part `model` is a BART with a separate head, and the
+state of the optimiser.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DP-ST: the claim against the exact law, also at adversarial vectors; the law against a slow twin; what is refused."""
+"""DP-ST: its claim against the exact law, also at adversarial vectors; its law against a slow one; and refusals."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_the_claim_holds_for_texts_as_wholes(slots: int, epsilon: float) -> None
     claim = seeing(np.zeros((1, 3), np.float32), triples=slots).guarantee(epsilon)
     assert claim is not None
     assert worst(slots, epsilon) <= claim.epsilon + 1e-9
-    assert worst(slots, epsilon) > 0.49 * epsilon  # the check would see a law that is flat by mistake
+    assert worst(slots, epsilon) > 0.49 * epsilon  # the check would detect a law that is flat by mistake
 
 
 class SensitivityForgotten(DPST):
@@ -222,7 +222,7 @@ def test_texts_become_public_triples(folder: Path) -> None:
     rewrites = mechanism.rewrite(TEXTS, 1e6, Noise.named(4, "texts"))
     sentences = {" ".join(triple) + "." for triple in mechanism._corpus.triples}
     assert rewrites.units is not None
-    assert rewrites.units.lengths.tolist() == [2, 2, 2, 2]  # texts without triples too
+    assert rewrites.units.lengths.tolist() == [2, 2, 2, 2]  # also for texts without triples
     for text in rewrites.texts:
         parts = [part + "." for part in text.split(". ")]
         assert len(parts) == 2
@@ -269,7 +269,7 @@ def test_the_released_form_returns_texts_without_triples(folder: Path) -> None:
     assert rewrites.texts[0] != TEXTS[0]
     assert rewrites.units is not None
     assert rewrites.units.lengths.tolist()[1:3] == [1, 1]
-    assert rewrites.units.row(1) != rewrites.units.row(2)  # told apart by the likelihood
+    assert rewrites.units.row(1) != rewrites.units.row(2)  # the likelihood distinguishes them
 
 
 @pytest.mark.slow
@@ -284,7 +284,7 @@ def test_a_model_may_write_the_text(folder: Path, tmp_path: Path) -> None:
     assert rewrites.units.values.tolist() == plain.units.values.tolist()
     assert all(len(text.split()) <= 3 for text in rewrites.texts)  # the longest output is public
     shared = [set(new.split()) & set(old.split()) for new, old in zip(rewrites.texts, plain.texts, strict=True)]
-    assert sum(map(bool, shared)) >= 3  # a copier keeps most words
+    assert sum(map(bool, shared)) >= 3  # a model that copies keeps most words
 
 
 @pytest.mark.parametrize(("as_published", "limits"), [(True, [5, 15]), (False, [20, 20])])

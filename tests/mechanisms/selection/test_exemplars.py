@@ -1,4 +1,4 @@
-"""Public exemplars: laws against the naive twin, claims against all pairs, and what may not be public."""
+"""Public exemplars: laws compared with a naive implementation, claims checked on all pairs, and refusals."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_sets_of_exemplars_hold_each_equally_often(m: int, size: int) -> None:
     assert len(np.unique(shown, axis=0)) == len(shown)
     assert len(set(shown.sum(axis=0).tolist())) == 1
     together = shown.T.astype(int) @ shown
-    assert together[~np.eye(m, dtype=bool)].min() > 0 or size == 1  # two exemplars can come out together
+    assert together[~np.eye(m, dtype=bool)].min() > 0 or size == 1  # two exemplars can be released together
     if math.comb(m, size) <= 4096:
         assert len(shown) == math.comb(m, size)
 

@@ -1,4 +1,4 @@
-"""PrivRewrite: the lemma by search, the whole claim by enumeration, the provider's view over HTTP, what is refused."""
+"""PrivRewrite: the lemma by search, the claim by enumeration, the provider's view over HTTP, and refusals."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ PROFILES = Path(__file__).parents[3] / "profiles"
 
 WORDS = ["good", "bad", "fine", "poor", "evil", "vile"]
 VECTORS = np.array([[1, 0], [-1, 0], [0.6, 0.8], [0, -1]], np.float32)
-CROWD = np.array([[1, 0], *[[-1, 0]] * 4], np.float32)  # one word apart: both phases come near to their budgets
-TURNED = np.array([[1, 0], [-0.9998, 0.02]], np.float32)  # nearly opposite: averages of both are short
+CROWD = np.array([[1, 0], *[[-1, 0]] * 4], np.float32)  # one word differs; both phases nearly use their budgets
+TURNED = np.array([[1, 0], [-0.9998, 0.02]], np.float32)  # nearly opposite vectors, whose averages are short
 
 
 class Enumerable(Provider):
@@ -317,7 +317,7 @@ def test_beta_cancels_where_nothing_is_clipped() -> None:
         np.testing.assert_allclose(laws[0], laws[1], atol=1e-9)
     clipped = law(small(beta=0.0), 3, 6.0)[2]  # opposite averages are clipped below beta = 1
     assert np.abs(clipped - law(small(beta=1.0), 3, 6.0)[2]).max() > 0.1
-    capped = [law(small(beta=b), 1, 6.0)[2] for b in (0.0, 1.0)]  # one word: Delta = 1 at any beta below 1
+    capped = [law(small(beta=b), 1, 6.0)[2] for b in (0.0, 1.0)]  # a text of one word has Delta = 1 at any beta below 1
     assert np.abs(capped[0] - capped[1]).max() > 0.1
     naive = [law(small(beta=b, variant="naive"), 3, 6.0)[2] for b in (1.0, 7.0)]  # Delta = 1: beta flattens
     assert np.abs(naive[0] - naive[1]).max() > 0.1
@@ -391,7 +391,7 @@ def test_candidates_are_a_function_of_text_and_number(tmp_path: Path) -> None:
     assert [some[:2] for some in more] == few == first.candidates(texts, 2)
     assert few[0] == few[2]
     assert len({y for some in more for y in some}) > 5
-    assert first.candidates(["a b " * 100], 1)  # cut to the model's window
+    assert first.candidates(["a b " * 100], 1)  # truncated to the model's window
     cold = LocalProvider(folder, None, 0.01, 12).candidates(texts, 5)
     assert len({y for some in cold for y in some}) < len({y for some in more for y in some})
 
@@ -435,7 +435,7 @@ def test_the_provider_sees_sanitised_texts_alone(server: Server, remote: PrivRew
     private = ["Zorblax Quimby good bad", "good bad fine 555-0199"]
     rewrites = remote.rewrite(private * 10, 2.0, Noise.named(20, "http"))
     assert rewrites.units is not None
-    sanitised = small().sanitiser.rewrite(private * 10, 1.0, Noise.named(20, "http")).texts  # phase 1 alone
+    sanitised = small().sanitiser.rewrite(private * 10, 1.0, Noise.named(20, "http")).texts  # only phase 1
     assert {message for message, _, _ in server.requests} == {INSTRUCTION.replace("{}", z) for z in sanitised}
     assert set(sanitised) != {"fine fine fine bad", *private}
     for _, _, body in server.requests:
@@ -461,7 +461,7 @@ def test_after_every_fault_nothing_is_lost_and_nothing_is_asked_twice(
 ) -> None:
     """429, 500, a late answer, reset, malformed answers and the rest, each met once on the way to an answer."""
     told_when_late(monkeypatch)
-    met: dict[str, str] = {}  # the first request about a sanitised text meets a fault, each text another
+    met: dict[str, str] = {}  # the first request for each sanitised text meets a different fault
     server.fault = lambda message, attempt: (
         met.setdefault(message, FAULTS[len(met) % len(FAULTS)]) if attempt == 0 else None
     )
@@ -470,11 +470,11 @@ def test_after_every_fault_nothing_is_lost_and_nothing_is_asked_twice(
     assert set(met.values()) == set(FAULTS)
     requests = sum(server.answered.values())
     assert requests == 3 * len(met)
-    again = endpoint().rewrite(texts, 1.0, noise)  # another process would read the same store
+    again = endpoint().rewrite(texts, 1.0, noise)  # as another process would, with the same store
     assert again.texts == first.texts
     more = endpoint(k=4)
     more.rewrite(texts, 1.0, noise)
-    assert sum(server.answered.values()) == requests * 4 // 3  # one more of each, none anew
+    assert sum(server.answered.values()) == requests * 4 // 3  # one more for each, none repeated
 
 
 def test_a_lasting_fault_ends_in_words_and_the_next_run_goes_on(

@@ -1,4 +1,4 @@
-"""The public corpus of triples: near-duplicates, clusters, the same bytes every time, and what is refused."""
+"""The public corpus of triples: near-duplicates, clusters, reproducible bytes, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cape: its law by hand, its sampler, and its claims, of which the published one does not cover empty buckets."""
+"""Cape: its law by hand, its sampler, and its claims. The published claim does not cover empty buckets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DP-Fusion: its mixture by mpmath, its bound against the redaction, and two secrets, between which nothing holds."""
+"""DP-Fusion: its mixture by mpmath, its bound against the redaction, and two secrets, for which no bound holds."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_two_secrets_have_no_bound_at_the_order(rare: float, expected: float) ->
     (log_p,) = laws.log_probabilities(np.arange(2), [0.4])
     with mpmath.workdps(50):
         s, grown = mpmath.mpf(rare), mpmath.exp(mpmath.mpf("0.2")) - 1
-        # D_2(p || q) of two tokens is ln(1 + (p - s)^2 / (s (1 - s))), and D_2(q || p) the same with p (1 - p).
+        # For two tokens, D_2(p || q) is ln(1 + (p - s)^2 / (s (1 - s))); D_2(q || p) has p (1 - p) as denominator.
         above = s + mpmath.sqrt(grown * s * (1 - s))
         below = ((2 * s + grown) - mpmath.sqrt((2 * s + grown) ** 2 - 4 * (1 + grown) * s * s)) / (2 * (1 + grown))
         exact = float(mpmath.log(1 + (above - below) ** 2 / (below * (1 - below))))
@@ -156,7 +156,7 @@ def test_secrets_that_are_not_marked_are_public(folder: Path, tmp_path: Path) ->
     (table,) = make(folder).log_likelihoods(
         ["a b", "a c"], np.array([[0, 1]]), [Rewrites([""], Ragged.of([[5, 6]]))], [1e-9]
     )
-    assert abs(table[0, 0] - table[0, 1]) > 1e-3  # however small the budget
+    assert abs(table[0, 0] - table[0, 1]) > 1e-3  # for every budget, however small
 
 
 def test_clamped_divergences_exceed_their_bound() -> None:

@@ -64,13 +64,13 @@ def test_what_was_read_elsewhere_gives_the_same_laws(
     for law, other in zip(expected, second.laws(TEXTS).log_probabilities(rows, [2.0, 50.0]), strict=True):
         np.testing.assert_array_equal(law, other)
     fourth = sum(word not in first._unchanged for word in words(TEXTS[3]))
-    assert ran == [fourth]  # the words of the last text, which nobody has read yet
+    assert ran == [fourth]  # only the words of the last text are not cached yet
     assert len(readings) + fourth == len(second._model._model._recalled)
 
 
 def test_a_search_over_budgets_reads_its_texts_once(mechanism: DPMLM, monkeypatch: pytest.MonkeyPatch) -> None:
     searching, fresh = (DPMLMPlus(resource=mechanism.resource) for _ in range(2))
-    monkeypatch.setattr(masked_lm, "REMEMBERED", 20)  # of the 14 masks of the first text and 16 of the second
+    monkeypatch.setattr(masked_lm, "REMEMBERED", 20)  # fewer than the texts' 14 and 16 masks
     network = searching._model._model
     ran: list[int] = []
     monkeypatch.setattr(
@@ -97,7 +97,7 @@ def test_a_words_law_keeps_its_claim(mechanism: DPMLM, epsilon: float) -> None:
     np.testing.assert_allclose(np.exp(log_p).sum(axis=1), 1, rtol=1e-9)
     spread = log_p.max(axis=0) - log_p.min(axis=0)
     assert spread.max() <= epsilon + 1e-9
-    assert spread.max() > epsilon / 4  # the check would see a law that is flat by mistake
+    assert spread.max() > epsilon / 4  # the check would detect a law that is flat by mistake
 
 
 def test_the_claim_breaks_without_clipping(mechanism: DPMLM) -> None:
@@ -173,7 +173,7 @@ def test_where_laws_stay_on_the_device_draws_and_likelihoods_are_the_same(
     published = DPMLM(resource=mechanism.resource, as_published=True)
     for form in (mechanism, published):
         monkeypatch.setattr(form._model, "device", "elsewhere")
-    assert published.laws(TEXTS).draw is None  # words that stay have laws of their own
+    assert published.laws(TEXTS).draw is None  # unchanged words have separate laws
     there = mechanism.laws(TEXTS)
     assert there.draw is not None
     sequences = sample(here, source, epsilons, noises)
@@ -196,7 +196,7 @@ def test_kept_stop_words_are_kept_and_nothing_is_claimed(mechanism: DPMLM) -> No
     rows = laws.rows.values
     (log_p,) = laws.log_probabilities(rows, [5.0])
     np.testing.assert_allclose(np.exp(log_p).sum(axis=1), 1)
-    assert [keeping.output_texts[i] for i in log_p[4].argsort()[-1:]] == ["mightn"]  # no piece of the model
+    assert [keeping.output_texts[i] for i in log_p[4].argsort()[-1:]] == ["mightn"]  # not in the model's vocabulary
     (plain,) = mechanism.laws(texts).log_probabilities(rows, [5.0])
     np.testing.assert_array_equal(log_p[[0, 3, 6, 8], : plain.shape[1]], plain[[0, 3, 6, 8]])
 
@@ -276,7 +276,7 @@ def every_likelihood(mechanism: DPMLMPlus, texts: Sequence[str], epsilon: float)
 def test_the_likelihood_of_deletions_and_insertions_is_the_sum_over_all_coins(coins: dict[str, float]) -> None:
     mechanism, epsilon, texts = small(**coins), 3.0, ["x y", "z x", "y", ""]
     likelihoods = np.exp(every_likelihood(mechanism, texts, epsilon))
-    np.testing.assert_allclose(likelihoods.sum(axis=0), 1)  # two words give at most four
+    np.testing.assert_allclose(likelihoods.sum(axis=0), 1)  # two words have at most four outputs
     d, q = mechanism.delete, mechanism.insert
     for column, text in enumerate(texts):
         split = text.split()
@@ -355,7 +355,7 @@ def test_the_likelihood_attack_takes_deletions_and_insertions() -> None:
     """
     mechanism, count, texts = small(delete=0.3, insert=0.4), 400, ["x x", "y y"]
     assert isinstance(mechanism, HasLikelihood)
-    assert not isinstance(mechanism, HasLaws)  # units are no independent draws
+    assert not isinstance(mechanism, HasLaws)  # units are not independent draws
     target = np.arange(count) % 2
     rewrites = mechanism.rewrite([texts[i] for i in target], 60.0, Noise.named(count, "plus"))
     context = Context(texts, mechanism, 60.0, Noise.named(count, "guess"), None)

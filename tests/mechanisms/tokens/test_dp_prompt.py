@@ -21,7 +21,7 @@ from tests.support import tiny_models
 from tests.support.refusals import refused
 from tests.support.tiny_judges import save_model
 
-CLIP = (-0.5, 0.5)  # narrower than the logits, so that both ends of the clip are met
+CLIP = (-0.5, 0.5)  # narrower than the logits, so that both clip bounds are reached
 TEXTS = ["a", "b c", "d e f g h", "h h h", "c a b", "g f e d", "a b c d e f", "d", "e h", "b b"]
 
 
@@ -51,7 +51,7 @@ def test_whole_rewrites_cost_at_most_the_claim(mechanism: DPPrompt) -> None:
     """The likelihoods of drawn sequences under all texts; and a claim of one epsilon a text would be broken."""
     epsilon, count = 6.0, 40
     rewrites = mechanism.rewrite([TEXTS[i % 10] for i in range(count)], epsilon, Noise.named(count, "p"))
-    # The likeliest outputs of single texts, so that the worst case is nearly met.
+    # The likeliest outputs of single texts, so that the loss is near the worst case.
     best = mechanism.rewrite(TEXTS, 200.0, Noise.named(10, "p"))
     candidates = np.tile(np.arange(len(TEXTS)), (count, 1))
     (of_rewrites,) = mechanism.log_likelihoods(TEXTS, candidates, [rewrites], [epsilon])
@@ -183,7 +183,7 @@ def test_published_form_ends_at_the_length_of_the_prompt(folders: dict[str, Path
     (table,) = mechanism.log_likelihoods(texts, candidates, [rewrites], [0.1])
     longer = rewrites.units.lengths > 9
     assert longer.any()
-    assert (table[longer, 0] == -np.inf).all()  # rules the shorter text out: no finite claim is true
+    assert (table[longer, 0] == -np.inf).all()  # excludes the shorter text, so no finite claim is true
     guesses = LikelihoodAttack().guess(rewrites, candidates, Context(texts, mechanism, 0.1, Noise.named(80, "attack")))
     assert (guesses[longer] == 1).all()
 

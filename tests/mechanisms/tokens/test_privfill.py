@@ -17,7 +17,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.tokens.privfill import PrivFill
 from tests.support import tiny_models
 
-CLIP = (-0.5, 0.5)  # narrower than the logits, so that both ends of the clip are met
+CLIP = (-0.5, 0.5)  # narrower than the logits, so that both clip bounds are reached
 TEXTS = ["a b!", "a b! c d!", "e! f g! h!", ""]  # a letter before a full stop would be an initial
 
 
@@ -45,7 +45,7 @@ def table(mechanism: PrivFill, possible: Rewrites, epsilon: float) -> NDArray[np
 def test_a_blank_for_each_sentence_or_for_a_public_number(folder: Path) -> None:
     published, corrected = make(folder, as_published=True), make(folder)
     assert published.blanked("A b! C d.") == ["[blank] C d.", "A b! [blank]"]
-    assert published.blanked("Yes. Yes.") == ["[blank] [blank]"] * 2  # wherever its letters stand
+    assert published.blanked("Yes. Yes.") == ["[blank] [blank]"] * 2  # blanks every occurrence of the sentence
     assert published.blanked("") == ["[blank]"]
     assert corrected.blanked("Yes. Yes.") == ["[blank] Yes.", "Yes. [blank]"]
     assert corrected.blanked("A b!") == ["[blank]", "A b! [blank]"]

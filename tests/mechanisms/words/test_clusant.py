@@ -1,4 +1,4 @@
-"""CluSanT: its law by both steps, its sampler, its claims on built and drawn clusters, and what the code does."""
+"""CluSanT: its law by both steps, its sampler, its claims on built and random clusters, and the reference code."""
 
 from __future__ import annotations
 

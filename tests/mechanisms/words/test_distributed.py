@@ -1,4 +1,4 @@
-"""A budget shared out over a text: shares by the equations, the law, and a claim for each form."""
+"""A budget distributed over a text's words: shares by the equations, the law, and a claim for each form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from epsilometer.text.vectors import WordVectors
 
 ALPHA = 1e-9
 WORDS = ["cat", "of", "two", "dog", "unknown", "far"]
-PARTS = {"cat": 14.0, "two": 2.0, "dog": 14.0}  # the code's weights of nouns and numbers; `of` has that of all others
+PARTS = {"cat": 14.0, "two": 2.0, "dog": 14.0}  # the code's weights of nouns and numbers; others have `of`'s
 
 
 def make(resource: Path, **settings: Any) -> Distributed:

@@ -63,7 +63,7 @@ def test_start_words_follow_the_seed() -> None:
     built = WordLists.build([vectors, vectors], lists=5, seed=0)
     again = WordLists.build([vectors, vectors], lists=5, seed=0)
     np.testing.assert_array_equal(built.order, again.order)
-    assert len(set(built.order[:5, 0])) == 5  # unlike start words for the lists of one source
+    assert len(set(built.order[:5, 0])) == 5  # the lists of one source have different first words
     assert (built.order[:5, 0] != built.order[5:, 0]).any()
     assert (WordLists.build([vectors], lists=5, seed=1).order[:, 0] != built.order[:5, 0]).any()
 

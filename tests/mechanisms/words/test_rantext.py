@@ -1,4 +1,4 @@
-"""RANTEXT: the law of the radius in both tails, the law of words by brute force and by the process, and its claims."""
+"""RANTEXT: the law of the radius in both tails, the law of words by brute force and by sampling, and its claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""STAMP: its draws, its groups, its claim, its exact losses, and settings that are refused."""
+"""STAMP: its draws, its groups, its claim, its exact losses, and refused settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Word mechanisms: their laws against their claims, exactly; their draws against their laws."""
+"""Word mechanisms: their laws satisfy their claims exactly, and their draws follow their laws."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ LAWFUL = {
     "tem_1": ("diffractor", "_1", {"noise": "tem"}),
     "tem_3": ("diffractor", "_3", {"noise": "tem", "gamma": 2.5}),
 }
-PLAIN = {  # one epsilon whichever words are exchanged
+PLAIN = {  # the same epsilon for all pairs of words
     "exponential": ("exponential", "", {}),
     "custext": ("custext", "", {"size": 8}),
 }
@@ -115,7 +115,7 @@ def excess(mechanism: Any, epsilon: float, cap: float = np.inf) -> float:
     pairs = np.array(list(itertools.product(range(len(names)), repeat=2)))
     distance = mechanism.distance(names, pairs, epsilon).reshape(len(names), -1)
     log_p = law(mechanism, epsilon)
-    with np.errstate(invalid="ignore"):  # what neither word can give: inf - inf
+    with np.errstate(invalid="ignore"):  # outputs that neither word can have give inf - inf
         return max(
             float(np.nanmax(row - log_p - epsilon * np.minimum(d, cap)[:, None]))
             for row, d in zip(log_p, distance, strict=True)
@@ -346,11 +346,11 @@ def test_texts_keep_their_length_and_do_not_depend_on_the_batch(folder: Path, ke
     whole = mechanism.rewrite(texts, 2.0, noise)
     assert [len(words(text)) for text in whole.texts] == [3, 0, 2, 3, 0, 40] * 20
     assert whole.units.lengths.tolist() == [3, 0, 2, 3, 0, 40] * 20
-    if key != "diffractor_released":  # writes words outside the vocabulary as they are
+    if key != "diffractor_released":  # this form leaves words outside the vocabulary unchanged
         assert list(whole.texts) == [
             " ".join(mechanism.vocabulary.words[u] for u in whole.units.row(i)) for i in range(len(texts))
         ]
-    assert whole.texts[5] != whole.texts[11]  # one text, two streams
+    assert whole.texts[5] != whole.texts[11]  # the same text with two streams
     for i in range(0, len(texts), 7):
         assert mechanism.rewrite(texts[i : i + 1], 2.0, noise[i : i + 1]).texts[0] == whole.texts[i]
     order = np.random.default_rng(0).permutation(len(texts))
@@ -382,7 +382,7 @@ def test_words_draw_alike_in_whatever_order_they_came(folder: Path, key: str) ->
         assert list(first.texts) == list(other.texts)
     assert sorted(late._tables) == epsilons
     for table in late._tables.values():
-        assert np.array_equal(np.sort(table.place), np.arange(len(words)))  # a row for each, none twice
+        assert np.array_equal(np.sort(table.place), np.arange(len(words)))  # each word has exactly one row
 
 
 @pytest.mark.parametrize("key", ["tem", "tem_wide_window", "tem_released"])
@@ -393,7 +393,7 @@ def test_tem_draws_from_its_law_however_few_words_lie_within_gamma(
     texts, epsilons = clustered().words, [3.0, 12.0, 60.0]
     noises = [Noise.named(len(texts), epsilon) for epsilon in epsilons]
     grids = []
-    for share in (0, 1):  # all words weighed one by one, or those within gamma alone
+    for share in (0, 1):  # all words, or only those within gamma, are weighed individually
         monkeypatch.setattr("epsilometer.mechanisms.words.tem._FEW", share)
         mechanism = mechanism_of(folder, key, "clustered")
         grids.append([list(rewrites.texts) for rewrites in mechanism.rewrite_grid(texts, epsilons, noises)])
@@ -421,7 +421,7 @@ def test_claims_and_distances(folder: Path, key: str) -> None:
             s = np.cov(v, rowvar=False, ddof=0)
             v = v @ np.linalg.cholesky(np.linalg.inv(0.2 * s / np.diag(s).mean() + 0.8 * np.eye(20)))
         near, two = np.linalg.norm(v[100] - v[20]), np.linalg.norm(v[3] - v[150])
-        far = np.linalg.norm(v[3] - v[0])  # a word outside the vocabulary is its first word
+        far = np.linalg.norm(v[3] - v[0])  # a word outside the vocabulary counts as the first word
         assert claim.metric == ("Mahalanobis distance" if key == "mahalanobis" else "L2 distance")
     else:
         place = mechanism.lists.place.tolist()
@@ -480,7 +480,7 @@ def test_the_released_custext_has_the_sets_of_each_strategy(folder: Path, mappin
     assert overlap == (mapping != "conservative")
     if mapping == "conservative":
         np.testing.assert_array_equal(law_of, law(make("custext", folder / "clustered.npz", size=8), 4.0))
-    # Epsilon for any two words: infinitely exceeded, by words of different groups alone where groups share nothing.
+    # Epsilon for any two words is infinitely exceeded; without shared outputs, only by words of different groups.
     assert excess(released, 4.0) == np.inf
     same = np.array([[set(expected[a]) == set(expected[b]) for b in range(200)] for a in range(200)])
     within = max(np.ptp(law_of[np.ix_(np.flatnonzero(same[w]), expected[w])], axis=0).max() for w in range(200))
@@ -539,11 +539,11 @@ def test_the_released_vickrey_breaks_the_claim(tmp_path: Path) -> None:
     for word, law in zip("ab", laws, strict=True):
         units = mechanism.rewrite([word] * 40_000, epsilon, Noise.named(40_000, "vickrey", word)).units
         assert stats.chisquare(np.bincount(units.values, minlength=3), law / law.sum() * 40_000).pvalue > 1e-9
-    assert mechanism.moved(["a"], epsilon, Noise.named(1, 0)) is None  # that its noise fits would prove nothing
+    assert mechanism.moved(["a"], epsilon, Noise.named(1, 0)) is None  # a test of its noise would prove nothing
     claimed = epsilon * mechanism.distance(["a", "b"], np.array([(0, 1)]), epsilon)[0]
     assert claimed == pytest.approx(0.01)
     assert np.abs(np.log(laws[0] / laws[1])).max() > 0.58
-    # The corrected form keeps it: 0.01 nats between the two words, and no more than that by 6 standard errors.
+    # The corrected form satisfies the claim of 0.01 nats between the two words, up to 6 standard errors.
     corrected = make("vickrey", tmp_path / "v.npz")
     counts = [
         np.bincount(corrected.rewrite([w] * 40_000, epsilon, Noise.named(40_000, 1, w)).units.values, minlength=3)
@@ -611,7 +611,7 @@ def test_the_released_diffractor_lets_words_through(tmp_path: Path) -> None:
     texts = ["The cat Schmidt 1984"] * 30
     released = make("diffractor", tmp_path / "l.npz", as_published=True).rewrite(texts, 0.01, Noise.named(30, 0)).texts
     assert all(text.split()[0] == "the" and text.split()[2] == "schmidt" for text in released)
-    for place in (1, 3):  # a number is a word like any other: moved where the lists hold it, and else let through
+    for place in (1, 3):  # numbers are words like others: moved if the lists contain them, otherwise unchanged
         assert len({text.split()[place] for text in released}) > 1
     outside = make("diffractor", tmp_path / "l.npz", as_published=True).rewrite(["2001"], 0.01, Noise.named(1, 0))
     assert outside.texts == ["2001"]

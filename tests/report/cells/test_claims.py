@@ -11,7 +11,7 @@ def test_violated_claims_stand_first() -> None:
     results = audit()
     text = text_of(claims.section(results), results)
     assert text.count("✕ violated") == 1
-    # 900 and 700 of 1,000 allowed are testable with 1,000 right guesses, and 995 are not: 3 x 4 + 3 x 4 of 36 tests.
+    # Claims that allow 900 or 700 of 1,000 right guesses are testable; 995 is not. So 3 x 4 + 3 x 4 of 36 tests are.
     assert "24 of 36 tests could have refuted their claim" in text
     assert f"with {trials_needed(0.995, LEVEL):,} trials, more could" in text
     (table,) = claims.section(results).tables

@@ -28,7 +28,7 @@ def test_what_cannot_be_compared_is_hollow_and_named() -> None:
     solid = {name: points[0]["solid"] for name, points in data.items() if name.startswith("points")}
     assert solid == {"points 0": True, "points 1": False, "points 2": True, "points 3": False}  # the strongest twice
     one_group = curves.figure(frame(rows[0]), "queries")["datasets"]
-    assert len([name for name in one_group if name.startswith("points")]) == 2  # no panel that repeats another
+    assert len([name for name in one_group if name.startswith("points")]) == 2  # no panel repeats another
     beyond = frame(rows[0], validated=False)
     assert not curves.figure(beyond, "queries")["datasets"]["points 0"][0]["solid"]
 
@@ -91,4 +91,4 @@ def test_curves_go_on_where_trials_end() -> None:
     assert [[row["above"] for row in panel["dp_bart"]] for panel in panels] == [[True], [], []]
     assert [[row["solid"] for row in panel[HOSTILE]] for panel in panels] == [[False]] * 3
     assert json.dumps(figure, allow_nan=False)
-    assert len(curves.figure(table, "letters", exact=exact)["concat"]) == 1  # no law there
+    assert len(curves.figure(table, "letters", exact=exact)["concat"]) == 1  # this data set has no law

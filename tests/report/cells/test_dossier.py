@@ -1,4 +1,4 @@
-"""The dossier says what the tables say, in two pages and five minutes, and shows no text."""
+"""The dossier agrees with the tables, fits on two pages, can be read in five minutes, and shows no text."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def test_figures_show_on_which_side_of_a_limit_they_lie() -> None:
     values = (0.9996, 1.0, 1.0004, 1.25)
     assert [page._beside(value, 1.0, UP) for value in values] == ["0.9996", "1", "1.01", "1.25"]
     assert [page._beside(value, 1.0, DOWN) for value in values] == ["0.99", "1", "1.0004", "1.25"]
-    # Neither end says more than was shown.
+    # Neither bound is rounded to a stronger statement.
     assert (page._beside(0.73149, 1.0, UP), page._beside(0.73651, 1.0, DOWN)) == ("0.74", "0.73")
     assert (page._beside(0.001234, 0.01, UP), page._beside(0.001234, 0.01, DOWN)) == ("0.0013", "0.0012")
     assert (page._beside(math.inf, 1.0, UP), page._beside(0.5, None, UP)) == ("inf", "0.5")

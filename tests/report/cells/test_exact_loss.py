@@ -1,4 +1,4 @@
-"""The exact losses, what they change, and the risk in words."""
+"""The exact losses, their effects on the page, and the risk in words."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def test_both_groups_of_pairs_stand_beside_what_trials_of_each_prove() -> None:
     section = exact_loss.section(audit())
     assert section is not None
     text = "".join(str(table.grid()) for table in section.tables if table.off_page)
-    assert text.count("latents") == 3 + 1  # of each budget of one mechanism, and the caption
+    assert text.count("latents") == 3 + 1  # once per budget of one mechanism, and in the caption
     assert "4.00 ± 0.01" in text
     assert "8.00 ± 0.01" in text
-    assert text.count("∞") >= 3  # different lengths, and a law that is infinite
+    assert text.count("∞") >= 3  # for different lengths, and for a law with an infinite loss
     assert "nan" not in text
     assert "None" not in text
 
@@ -178,7 +178,7 @@ def test_losses_to_compare_are_all_over_texts_of_equal_length() -> None:
     own = estimate(70, 100)
     assert (sampled["exact"], sampled["loss"], sampled["upper"]) == (False, own.loss, own.upper)
     inside = losses({("queries", "mvc", 5.0): 8.0}, latents=["mvc"])
-    assert not comparable(table, inside, 0.01)["exact"].any()  # it bounds the text, and is not its loss
+    assert not comparable(table, inside, 0.01)["exact"].any()  # it is an upper bound on the text's loss
     alone = comparable(table, law.clear(), 0.01)
     assert alone["loss"].to_list() == [estimate(900, TRIALS).loss, estimate(TRIALS, TRIALS).loss]
 

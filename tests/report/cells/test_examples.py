@@ -1,4 +1,4 @@
-"""The rewrites that are recognised most confidently, of public data, with what gave them away."""
+"""Public rewrites that are recognised most confidently, and the words that revealed them."""
 
 from __future__ import annotations
 

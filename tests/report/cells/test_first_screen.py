@@ -1,4 +1,4 @@
-"""What the page says first: every sentence and cell agrees with the table of decisions, whatever that says."""
+"""The first screen of the page: every sentence and cell agrees with the table of decisions, whatever it contains."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def table(seed: int) -> pl.DataFrame:
     return shown.sort("dataset", "control", "mechanism", "epsilon", maintain_order=True)
 
 
-MORE, NO_MORE = Kept(0.42, 0.4, 0.3), Kept(0.28, 0.2, 0.3)  # than one fixed sentence
+MORE, NO_MORE = Kept(0.42, 0.4, 0.3), Kept(0.28, 0.2, 0.3)  # more, and not more, than one fixed sentence
 
 
 def measured(keeps: dict[tuple[str, str, float], bool]) -> Uses:

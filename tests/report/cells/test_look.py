@@ -41,7 +41,7 @@ def test_the_claim_composed_in_two_ways_stands_beside_the_loss(tmp_path: Path, m
     assert (mvc["norm"], mvc["signal over noise"]) == (NONE, NONE)
     assert (inside["norm"], inside["norm of noise"], inside["signal over noise"]) == ("5", "3", "1.25")
     assert inside["epsilon × mean words"] == NONE
-    of_distances = audit(outputs=outputs.with_columns(composed=pl.lit(60.0)))  # of the median trial, not of units
+    of_distances = audit(outputs=outputs.with_columns(composed=pl.lit(60.0)))  # for a trial, not for units
     table, _ = look.section(of_distances).tables  # type: ignore[union-attr]
     assert {row["epsilon × mean words"] for row in table.rows if row["mechanism"] == "mvc"} == {NONE}
     of_texts = {"claim": pl.lit("45.5 per document; any two texts"), "units": pl.lit(1.0)}

@@ -1,4 +1,4 @@
-"""How good it can be: worth, loss and ceiling side by side, ends marked as ends, and no ranking."""
+"""The share of the possible: utility, loss and ceiling in one table, bounds marked as bounds, and no ranking."""
 
 from __future__ import annotations
 

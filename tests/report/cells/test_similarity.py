@@ -24,7 +24,7 @@ def test_distributions_hold_every_text_once() -> None:
     assert len(shapes) == 5
     assert all(any(shape["low"] - 1e-9 <= c <= shape["high"] + 1e-9 for c in COSINES) for shape in shapes)
     assert {round(shape["right"] - shape["left"], 6) for shape in shapes} == {0.84}
-    # Perplexities from 10 to 100,000 stand on a logarithmic axis; the null is left out.
+    # Perplexities from 10 to 100,000 have a logarithmic axis; the null value is left out.
     panel = next(p for p in figure["vconcat"][0]["concat"] if "perplexity" in p["layer"][0]["data"]["name"])
     assert panel["layer"][0]["encoding"]["y"]["scale"]["type"] == "log"
     assert figure["datasets"][f"marks queries perplexity {HOSTILE}"][0]["texts"] == 4

@@ -1,4 +1,4 @@
-"""Three ways to share, side by side: their figures where they were measured, what each protects where they were not."""
+"""Three ways to share: figures for those that were measured, and for the others what each protects."""
 
 from __future__ import annotations
 

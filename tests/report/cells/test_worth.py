@@ -41,7 +41,7 @@ def test_the_closest_mechanism_within_the_target_is_named() -> None:
     assert "on queries no measured budget keeps the limits (cosine)" in text, "nothing is decided to be within"
     points = tradeoff_points(losses(estimates()), SIMILARITY, downstream()).filter(measure="cosine")
     front = points.filter("best").select("mechanism", "epsilon").rows()
-    assert front == [("dp_bart", 0.5), ("mvc", 0.5), ("mvc", 2500.0)]  # and no control
+    assert front == [("dp_bart", 0.5), ("mvc", 0.5), ("mvc", 2500.0)]  # without controls
     within = {("queries", "dp_bart", 0.5), ("queries", "dp_bart", 5.0)}
     assert tradeoff_sentence(points, within, {}).startswith("On queries dp_bart at ε = 0.5")
     both = tradeoff_sentence(points, within | {("queries", "mvc", 0.5)}, {})
@@ -56,7 +56,7 @@ def test_the_closest_mechanism_within_the_target_is_named() -> None:
 
 def test_who_was_spared_the_optimal_adversary_is_said() -> None:
     spared = estimates().filter(dataset="queries")
-    assert strongest(spared)["optimal"].all()  # nobody met it
+    assert strongest(spared)["optimal"].all()  # no mechanism met the target
     own = frame(("queries", HOSTILE, 0.5, "likelihood", 990, None, NOT_REFUTED)).filter(attack="likelihood")
     unequal = pl.concat([spared.filter(pl.col("epsilon") == 0.5), own])
     assert strongest(unequal).select("mechanism", "optimal").rows() == [
@@ -144,12 +144,12 @@ def test_a_cell_is_within_by_what_it_is_decided_by() -> None:
 def test_what_classifiers_learn_stands_beside_the_loss() -> None:
     results = audit()
     text = text_of(worth.section(results), results)
-    # The interval is that of the mean over test texts; the seeds are points beside it.
+    # The interval is for the mean over test texts; seeds are separate points.
     assert "on queries no measured budget keeps the limits (macro F1 of intent)" in text
     points = tradeoff_points(losses(estimates()), SIMILARITY, downstream())
     assert points["measure"].unique(maintain_order=True).to_list() == ["macro F1 of intent", "cosine"]
     ranked = points.filter(measure="macro F1 of intent").select("mechanism", "epsilon", "best").rows()
-    # Each measure has a front of its own: on that of the cosine the largest budget of mvc lies as well.
+    # Each measure has its own front. The front of the cosine also contains the largest budget of mvc.
     assert ranked == [(HOSTILE, 5.0, True), ("mvc", 0.5, True), ("mvc", 2500.0, False)]
     assert levels(downstream()).select("what", pl.col("value").round(6)).rows() == [
         ("majority", 0.01),

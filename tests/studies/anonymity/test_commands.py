@@ -1,4 +1,4 @@
-"""The command `anonymize`: auxiliaries trained or read, each text with its rewrite, and why."""
+"""The command `anonymize`: auxiliaries trained or read, and for each text its rewrite and the reasons."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from epsilometer.studies.anonymity import anonymizing, meaning
 from epsilometer.studies.anonymity.anonymizing import over
 from tests.support.commands import call
 
-# Who writes "lovely" is F, who writes "solid" M; a "broken" thing is bad.
+# Authors who write "lovely" are F, those who write "solid" are M. "broken" marks a bad rating.
 PHRASES = [(mark, gender, end, rating) for mark, gender in (("lovely", "F"), ("solid", "M"))
            for end, rating in (("and it works", "good"), ("but broken", "bad"))]  # fmt: skip
 THINGS = ("shoe", "lamp", "book", "chair", "table", "kettle")
@@ -84,7 +84,7 @@ def test_auxiliaries_are_kept_and_read_again(capsys: pytest.CaptureFixture[str])
     assert code == 2
     assert "--vectors is for training auxiliaries, and aux already contains auxiliaries" in err
     file, *rest = ("texts.txt", "--attribute", "gender", "--mechanism", "swap.py", "--explain", "--auxiliaries")
-    assert call(capsys, "anonymize", file, *rest, "aux")[0] == 0  # needs no labelled texts
+    assert call(capsys, "anonymize", file, *rest, "aux")[0] == 0  # this needs no labelled texts
     code, _, err = call(capsys, "anonymize", file, *rest, "empty")
     assert code == 2
     assert "--labelled is missing" in err
@@ -135,7 +135,7 @@ def test_auxiliaries_learn_from_every_column_of_the_texts(capsys: pytest.Capture
 
 
 def test_a_mechanism_that_does_not_look_at_what_is_to_be_kept_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = [f"{word} {np.cos(i / 2):.3f} {np.sin(i / 2):.3f}\n" for i, word in enumerate(VECTORS)]  # none is zero
+    lines = [f"{word} {np.cos(i / 2):.3f} {np.sin(i / 2):.3f}\n" for i, word in enumerate(VECTORS)]  # no vector is zero
     Path("vectors.txt").write_text("".join(lines))
     common = (*ARGUMENTS, "--mechanism", "textbugger", "--set", "similarity=free", "--seed", "0", "--keep", "rating")
     code, out, err = call(capsys, *common, "--explain")
@@ -227,7 +227,7 @@ def test_one_message_for_what_cannot_be_done(
 def test_an_author_may_say_what_is_true_of_the_texts(capsys: pytest.CaptureFixture[str]) -> None:
     """`a lovely shoe` of a man deceives already; that of a woman is rewritten."""
     Path("texts.txt").write_text("a lovely shoe and it works\n")
-    lines = [f"{word} {np.cos(i / 2):.3f} {np.sin(i / 2):.3f}\n" for i, word in enumerate(VECTORS)]  # none is zero
+    lines = [f"{word} {np.cos(i / 2):.3f} {np.sin(i / 2):.3f}\n" for i, word in enumerate(VECTORS)]  # no vector is zero
     Path("vectors.txt").write_text("".join(lines))
     common = (*ARGUMENTS, "--mechanism", "textbugger", "--set", "similarity=free", "--json", "--seed", "0")
     code, out, _ = call(capsys, *common, "--attribute-value", "M")
@@ -242,7 +242,7 @@ def test_a_column_says_what_is_true_of_each_text(capsys: pytest.CaptureFixture[s
     """As above, of two authors in one file."""
     authors = pl.DataFrame({"text": ["a lovely shoe and it works", "a lovely lamp and it works"], "who": ["M", "F"]})
     authors.write_csv("authors.csv")
-    lines = [f"{word} {np.cos(i / 2):.3f} {np.sin(i / 2):.3f}\n" for i, word in enumerate(VECTORS)]  # none is zero
+    lines = [f"{word} {np.cos(i / 2):.3f} {np.sin(i / 2):.3f}\n" for i, word in enumerate(VECTORS)]  # no vector is zero
     Path("vectors.txt").write_text("".join(lines))
     common = ("anonymize", "authors.csv", *ARGUMENTS[2:], "--mechanism", "textbugger", "--set", "similarity=free")
     code, out, _ = call(capsys, *common, "--attribute-column", "who", "--json", "--seed", "0")

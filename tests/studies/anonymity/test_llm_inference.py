@@ -1,4 +1,4 @@
-"""A language model as the attacker: answers become classes, or are unusable."""
+"""A language model as the attacker: answers become classes, or count as unusable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs of texts and labels that are numbers, from the file to what is learnt of them."""
+"""Pairs of texts and labels that are numbers, from the file to the trained classifiers and regressions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def pairs(count: int) -> pl.DataFrame:
     for i in range(count):
         first, second = generator.choice(NAMES, 2, replace=False)
         same = i % 2 == 0
-        tail = f"in scene {i}"  # no two pairs are equal
+        tail = f"in scene {i}"  # makes all pairs different
         rows.append(
             (f"{first} {tail}", f"{first if same else second} {tail}", "yes" if same else "no", 4.5 * same + 0.5)
         )
@@ -88,7 +88,7 @@ def test_both_sides_are_rewritten_and_read_and_numbers_are_told(project: Path) -
     rewrites = tables.read("data/privatized/twos-mine/1.parquet", PRIVATIZED)
     assert len(rewrites) == 400 * 2 * 2
     each = [rewrites.filter(seed=seed, side=side)["text"].to_list() for seed in (0, 1) for side in (0, 1)]
-    # Each side and seed has noise of its own: of 400 coins two lists agree in all with probability 2^-400.
+    # Each side and seed has separate noise. Two lists of 400 coins are equal with probability 2^-400.
     assert len({*map(tuple, each)}) == 4
     same = tables.read("data/privatized/twos-mine/9.parquet", PRIVATIZED).filter(seed=1)
     prepared = pl.read_parquet("data/prepared/twos.parquet")
@@ -108,12 +108,12 @@ def test_both_sides_are_rewritten_and_read_and_numbers_are_told(project: Path) -
         unchanged = {*scored.filter(epsilon=9)[measure]}
         assert unchanged == {clean.filter(setting="clean", role=role)[measure].item()}
         noise = scored.filter(epsilon=1, setting="rewritten")[measure]
-        # A guess is right with probability 1/2, the correlation of independent numbers 0 ± 1 / √80: 4 sigma.
+        # A guess is right with probability 1/2. Correlations of independent numbers are 0 ± 1 / √80. Allows 4 sigma.
         assert abs(noise - (0.5 if role == "task" else 0)).max() < 0.45 + (role == "task") * -0.2
     assert results.filter(role="number")["macro_f1"].null_count() == 8
     shown = section(Results(read()))
     assert shown is not None
-    *_, text = shown.tables  # of the only pair that is shown, the first side
+    *_, text = shown.tables  # the first side of the only pair that is shown
     first = prepared["asked"][rewrites["row"].min()]
     assert [row["text"] for row in text.rows] == [first, each[0][0], first]
     assert text.texts, "and so in no Markdown file"

@@ -1,4 +1,4 @@
-"""The four parts of a data set as params.yaml asks for them."""
+"""The four parts of a data set, as params.yaml requests them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_entries_of_other_shares_are_nested_and_victims_see_none_of_their_texts(
 
 def test_what_is_held_out_is_a_tenth_of_the_authors() -> None:
     texts, held = auxiliary_texts(params(0.5), "share 0.5", prepared())
-    assert abs(len(held) - 0.1 * (len(texts) + len(held))) <= 4  # of each speaker, too, and authors have three texts
+    assert abs(len(held) - 0.1 * (len(texts) + len(held))) <= 4  # also of each speaker; authors have three texts
     assert not {*texts[GROUP]} & {*held[GROUP]}
 
 

@@ -1,4 +1,4 @@
-"""What changed rewrites keep, with a judge of grammar and without."""
+"""The quality of changed rewrites, with and without a classifier of grammar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classifiers on rewritten texts: that they learn what is there and nothing else, and what is refused before work."""
+"""Classifiers on rewritten texts learn the signal and nothing else; bad input is refused before any work."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_scores_by_hand() -> None:
     result = scores(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), ["F", "M"])
     assert result.macro_f1 == pytest.approx((4 / 5 + 2 / 3) / 2)
-    assert result.binary_f1 == pytest.approx(2 / 3)  # of M, the last by name
+    assert result.binary_f1 == pytest.approx(2 / 3)  # for M, the last class by name
     assert result.accuracy == 0.75
     assert result.matthews == pytest.approx(2 / 12**0.5)  # (2 · 1 - 1 · 0) / root of 3 · 1 · 2 · 2
     assert result.guessed == 2
     three = scores(np.array([0, 1, 2]), np.array([0, 1, 1]), ["a", "b", "c"])
     assert three.binary_f1 is None
-    assert three.macro_f1 == pytest.approx((1 + 2 / 3 + 0) / 3)  # never guessed: 0
+    assert three.macro_f1 == pytest.approx((1 + 2 / 3 + 0) / 3)  # a class that is never guessed scores 0
 
 
 def test_the_majority_is_that_of_the_training_texts() -> None:
@@ -87,7 +87,7 @@ def test_texts_without_the_label_are_passed_over_and_the_rest_is_drawn_by_the_se
     assert rows["mood"].null_count() == 0
     assert rows["row"].n_unique() == 26
     assert rows["row"].to_list() != labelled(texts, "mood", counts, 1)["row"].to_list()
-    more = labelled(texts, "mood", {TRAIN: 30, TEST: 6}, 0)  # the first 20 stay
+    more = labelled(texts, "mood", {TRAIN: 30, TEST: 6}, 0)  # contains the first 20
     assert {*rows["row"]} < {*more["row"]}
     part = examples(rows, "mood", TEST, {row: f"rewritten {row}" for row in rows["row"]})
     assert list(part.texts) == [f"rewritten {row}" for row in rows.filter(split=TEST)["row"]]
@@ -234,7 +234,7 @@ def test_slices_are_collected_in_order_and_never_made_again(tmp_path: Path, monk
     privatize(Counting, job, tmp_path)
     for epsilon, stream in zip(job.epsilons, streams, strict=True):
         rewrites = collect(tmp_path, epsilon)["text"].to_list()
-        assert rewrites == list(Counting().rewrite(texts, epsilon, stream).texts)  # each with its own stream
+        assert rewrites == list(Counting().rewrite(texts, epsilon, stream).texts)  # each text has its own stream
     done = Counting()
     privatize(lambda: done, job, tmp_path)
     assert done.rewritten == 0
@@ -298,7 +298,7 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
     good = clean.filter(setting="clean")["macro_f1"].mean()
     assert isinstance(good, float)
     assert good > 0.9
-    # At 9 nothing is changed: what is trained on it is the clean classifier itself, and so is the static attacker.
+    # At epsilon 9 nothing changes, so classifiers of rewrites and the static attacker equal the clean classifier.
     for setting, label in (
         ("private", "mood"),
         ("private", "speaker"),
@@ -310,7 +310,7 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
         assert same.to_list() == pytest.approx(
             clean.filter(setting="clean", label=label).sort("seed")["macro_f1"].to_list(), abs=0.03
         )
-    # At 1 the words that matter are gone: all of it falls to about chance.
+    # At epsilon 1 the informative words are gone, so all scores fall to about chance.
     assert max(mean[1, setting] for setting in ("private", "rewritten", "adaptive", "static")) < 0.75
     empty = results.filter(epsilon=1, seed=0).select("setting", "empty").rows()
     rewrites = tables.read("data/privatized/songs-mine/1.parquet", PRIVATIZED)
@@ -318,12 +318,12 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
     rows = labelled(pl.read_parquet("data/prepared/songs.parquet"), "mood", {TRAIN: 480, TEST: 40}, 0)
     counts = [len(blank & {*rows.filter(split=split)["row"]}) for split in (TRAIN, TEST)]
     assert 50 < counts[0] < 150
-    assert rewrites.filter(seed=0)["text"].to_list() != rewrites.filter(seed=1)["text"].to_list()  # noise of its own
+    assert rewrites.filter(seed=0)["text"].to_list() != rewrites.filter(seed=1)["text"].to_list()  # separate noise
     assert rewrites.filter(seed=0)["row"].to_list() == rewrites.filter(seed=1)["row"].to_list()
     ends = results.group_by("epsilon", "setting", "label").agg(
         pl.n_unique("low", "high"), mean=pl.mean("macro_f1"), below=pl.first("low"), above=pl.first("high")
     )
-    assert ends["low"].max() == ends["high"].max() == 1  # one interval of the mean of both seeds
+    assert ends["low"].max() == ends["high"].max() == 1  # both seeds share the interval of their mean
     assert ends.select((pl.col("below") <= pl.col("mean")) & (pl.col("mean") <= pl.col("above"))).to_series().all()
     both = sum(counts)
     assert dict(empty) == {"private": counts[0], "rewritten": both, "adaptive": both, "static": counts[1]}

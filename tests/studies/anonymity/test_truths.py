@@ -1,4 +1,4 @@
-"""True labels: which texts have them, who is told, and what is refused."""
+"""True labels: which texts have them, which mechanisms get them, and refusals."""
 
 from __future__ import annotations
 

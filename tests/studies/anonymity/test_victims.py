@@ -1,4 +1,4 @@
-"""How victims and attackers are trained: which examples they hold out to choose the best of several epochs."""
+"""The training of victims and attackers: which examples they hold out to choose the best of several epochs."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_what_a_held_out_text_belongs_to_is_held_out_with_it(learned: Trainings,
     of_kind = partial(learn, TRANSFORMER)
     list(infer(training, TEST, "gender", static, learn=of_kind, request=request, noise=noise))
     detect(training, TEST, of_kind, seed=0, noise=noise)
-    alone = 180 if authors is None else 176  # three authors of four texts are the nearest to a tenth of a class
+    alone = 180 if authors is None else 176  # three authors of four texts come nearest to a tenth of a class
     assert [len(own) for _, own, _ in learned] == [2 * alone, 2 * alone, alone, 360]
     author_of = dict(zip(map(room, training.originals), training.groups or map(room, training.originals), strict=True))
     for _, own, held in learned:

@@ -1,4 +1,4 @@
-"""The bench: what estimators say beside the truth, and how often they are above it."""
+"""The bench: estimators' bounds compared with the truth, and how often they are above it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.refusals import refused
 EVERY = {mechanism.name: mechanism for mechanism in every()}
 
 
-# Of which a million samples prove 95 % of the pure loss: every output, or one that is frequent enough, shows all of it.
+# For these, a million samples prove 95 % of the pure loss, because every output, or a frequent one, attains it.
 SURE = [name for name in EVERY if re.match(r"(GRR|SS|SUE|OUE|BLH) .*epsilon=(1|4)", name)]
 SURE += ["epsilon halved", "randomized_response epsilon=2"]
 

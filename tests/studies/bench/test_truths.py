@@ -1,4 +1,4 @@
-"""The truths of the bench, by other means than those that computed them: published figures, closed forms, draws."""
+"""The truths of the bench, checked by other methods: published figures, closed forms and draws."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_answers_of_the_sparse_vector_technique_by_counting() -> None:
     for stop in (1, 2):
         every = list(places(stop))
         above = np.array([[i in yes for i in range(QUERIES)] for yes in every])
-        above[np.array([len(yes) == stop for yes in every]), -1] = True  # after the last yes nothing is shown
+        above[np.array([len(yes) == stop for yes in every]), -1] = True  # nothing is released after the last yes
         assert numbered(above, stop)[[len(yes) < stop or QUERIES - 1 in yes for yes in every]].tolist() == [
             number for number, yes in enumerate(every) if len(yes) < stop or QUERIES - 1 in yes
         ]
@@ -240,7 +240,7 @@ def test_texts_by_a_loop_over_all_rewrites() -> None:
 
 def test_laws_released_together_by_all_pairs_of_groups() -> None:
     first, two = Law(np.array([0.75, 0.25]), np.array([0.25, 0.75])), Law(np.array([0.9, 0.1]), np.array([0.1, 0.9]))
-    both = together(first, two, step=math.log(3))  # of which their losses are multiples
+    both = together(first, two, step=math.log(3))  # the losses are multiples of this step
     whole = Law(np.outer(first.first, two.first).ravel(), np.outer(first.other, two.other).ravel())
     assert both.error == pytest.approx(whole.error)
     assert both.pure == pytest.approx(3 * math.log(3))

@@ -1,4 +1,4 @@
-"""What a service lets through when something fails, against a local one that fails as it is told."""
+"""Leaks of a service when something fails, measured on a local service that fails on request."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_every_fault_of_two_percent_is_found_within_500_requests(server: Deploye
     for fault, place in FAULTS.items():
         wanted = {text for text in server.texts if fault in server.faults(text)}
         row = rows[place]
-        assert 0 < row["shown"] <= len(wanted) + 25  # a text that passes in a reply shows in an error of its own too
+        assert 0 < row["shown"] <= len(wanted) + 25  # a text that passes into a reply may also be quoted by an error
         assert row["low"] <= row["rate"] <= row["high"]
     assert rows["reply"]["requests"] == rows["stream"]["requests"] == 250
     assert rows["error"]["whole"] == rows["error"]["shown"]  # the whole text was quoted
@@ -102,7 +102,7 @@ def test_a_filter_that_runs_out_of_time_and_lets_texts_pass_is_found(server: Dep
 def test_a_filter_that_runs_out_of_time_and_fails_is_sound(server: Deployed) -> None:
     server.rewrite = gateway = Filter(speed=20_000, limit=0.05, fails_open=False)
     assert probe_failures(chat(server), HOST, pace=Pace(1000, 1000))["shown"].sum() == 0
-    assert len(gateway.late) >= 100  # all long ones
+    assert len(gateway.late) >= 100  # all long texts
 
 
 def test_a_service_that_writes_other_names_and_numbers_in_their_place_is_sound(server: Deployed) -> None:
@@ -162,6 +162,6 @@ def test_a_template_is_probed_as_it_is(server: Deployed, tmp_path: Path) -> None
     service = Endpoint(url=server.url, resource=tmp_path / "t.yaml")
     server.faults = lambda text: {"open"}
     rows = {row["place"]: row for row in probe_failures(service, HOST, pace=Pace(10, 1000)).to_dicts()}
-    assert rows["reply"]["shown"] == rows["reply"]["whole"] == 9  # one is malformed, and refused
+    assert rows["reply"]["shown"] == rows["reply"]["whole"] == 9  # one request is malformed, and refused
     assert rows["reply"]["kinds"] == ", ".join(f"{kind} 9" for kind in sorted(KINDS))
     assert "stream" not in rows

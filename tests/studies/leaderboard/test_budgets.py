@@ -59,7 +59,7 @@ def test_with_pure_epsilon_up_to_four_both_budgets_are_one() -> None:
     first, second = of(mechanism, 1.0)
     others = len(TEXTS) - 2
     chances = (math.exp(first.epsilon), 1.0)
-    error = (2 * chances[1] + others) / (sum(chances) + others) / 2  # what the best adversary errs
+    error = (2 * chances[1] + others) / (sum(chances) + others) / 2  # the error of the best adversary
     assert first.lost.average[0] == pytest.approx(1.0, abs=0.01)
     assert math.log((1 - error) / error) == pytest.approx(1.0, abs=0.01)
     assert first.lost.pure == pytest.approx(first.epsilon)

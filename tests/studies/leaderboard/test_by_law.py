@@ -1,4 +1,4 @@
-"""Learning that knows the law: counts behind the releases, and which mechanisms have such a channel."""
+"""Learning with a known law: estimated counts behind the releases, and which mechanisms have a channel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_class_that_noise_alone_shows_gets_next_to_no_weight() -> None:
     outputs = np.array([generator.choice(4, p=law[0]) for _ in range(4000)])
     types, labels, weights = Channel(list("abcd"), law).examples(outputs, ["yes"] * 4000)
     assert {*labels} == {"yes"}
-    assert weights[types == 0].sum() > 3700  # of 4,000; the plain releases show it 2,800 times
+    assert weights[types == 0].sum() > 3700  # of 4,000; only 2,800 releases have this output
 
 
 def test_exemplars_have_a_channel_and_the_coin_has_none() -> None:
@@ -39,4 +39,4 @@ def test_exemplars_have_a_channel_and_the_coin_has_none() -> None:
     np.testing.assert_allclose(chosen.law.sum(axis=1), 1)
     assert (chosen.law.argmax(axis=1) == np.arange(4)).all()
     assert channel(Coin(resource=PUBLIC), 1.0, PUBLIC) is None
-    assert channel(Exemplars(resource=PUBLIC, m=4, law="exponential"), 2.0, PUBLIC) is None  # the text's own distances
+    assert channel(Exemplars(resource=PUBLIC, m=4, law="exponential"), 2.0, PUBLIC) is None  # by a text's distances

@@ -1,4 +1,4 @@
-"""What is wrong with a leaderboard is said before any work."""
+"""Invalid settings of the leaderboard are reported before any work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts share no text, do not depend on the order of rows, and have a public part before anything is audited."""
+"""Parts share no text, do not depend on the order of rows, and include a public part before any audit."""
 
 from __future__ import annotations
 

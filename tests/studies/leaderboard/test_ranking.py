@@ -1,4 +1,4 @@
-"""An order is stated where it can be told, and hardly ever where there is none."""
+"""Mechanisms are ordered if the data show an order, and hardly ever if they are equally good."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def test_equally_good_mechanisms_are_hardly_ever_ordered() -> None:
     generator, boards = np.random.default_rng(0), 2000
     alarms = 0
     for _ in range(boards):
-        split = generator.normal(size=5)  # what all have in common on a split
+        split = generator.normal(size=5)  # the common effect of a split
         values = {name: split + generator.normal(size=5) for name in "abcd"}
         alarms += any(surely_above(values).values())
     assert alarms / boards <= LEVEL + 4 * (LEVEL * (1 - LEVEL) / boards) ** 0.5
-    assert alarms > 0  # the level is used
+    assert alarms > 0  # some false alarms occur, so the level is not wasted
 
 
 def test_clear_differences_are_told_whatever_splits_have_in_common() -> None:
@@ -51,7 +51,7 @@ def test_nothing_of_a_tier_is_shown_to_be_below_another_of_it() -> None:
     split_up = 0
     for _ in range(300):
         names = [f"m{i}" for i in range(generator.integers(2, 12))]
-        scales = generator.lognormal(-2, 1.5, size=len(names))  # splits differ between mechanisms in their noise
+        scales = generator.lognormal(-2, 1.5, size=len(names))  # mechanisms differ in their noise over splits
         common = generator.normal(size=5)
         values = {
             name: common + generator.normal(scale=2) + generator.normal(scale=scale, size=5)
@@ -67,7 +67,7 @@ def test_nothing_of_a_tier_is_shown_to_be_below_another_of_it() -> None:
         steps = np.diff([tier[name] for name in ordered])
         assert {*steps} <= {0, 1}, "down the means, no number is left out"
         split_up += len({*tier.values()}) > 2 and len({*tier.values()}) < len(tier)
-    assert split_up > 50  # boards of several tiers, some of them shared
+    assert split_up > 50  # boards have several tiers, some with several mechanisms
 
 
 def means(values: dict[str, np.ndarray]) -> dict[str, float]:

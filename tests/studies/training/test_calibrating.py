@@ -1,4 +1,4 @@
-"""The sigma and kappa at which gradients give away so much: against closed forms, on a toy whose law is known."""
+"""The sigma and kappa at which gradients have a target loss: closed forms, and a toy with a known law."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_training_is_searched_by_the_gradients_of_its_first_head(
     rows = json.loads(out)
     assert code == 0
     assert [row["status"] for row in rows] == [FOUND] * 3
-    assert rows[0]["level"] < ndtri(1 / (1 + np.exp(-0.3))) ** -1  # as of two gradients of length 1 that are opposite
+    assert rows[0]["level"] < ndtri(1 / (1 + np.exp(-0.3))) ** -1  # the sigma for two opposite gradients of length 1
 
 
 def test_texts_that_nobody_tells_apart_have_no_level(project: None, capsys: pytest.CaptureFixture[str]) -> None:

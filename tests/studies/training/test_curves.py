@@ -1,4 +1,4 @@
-"""Curves of attacks against noise, of tables as the stages write them."""
+"""Curves of attacks against noise, from tables in the form that the stages write."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_areas_are_compared_by_what_they_have_in_common(
     table = pl.DataFrame(rows, schema=dict(MEMBERSHIP_AREAS))
     tables.write(table, "data/membership/cell.areas.parquet", MEMBERSHIP_AREAS)
     (row,) = curves(read()).to_dicts()
-    assert row["levels"] == [1000, 10]  # kappa: the largest is the least noise
+    assert row["levels"] == [1000, 10]  # the largest kappa means the least noise
     assert row["values"] == [0.65, 0.58]
     assert row["low"][0] < 0.65 - 0.08 < 0.65 + 0.07 < row["high"][0]
     assert row["verdict"] == verdict

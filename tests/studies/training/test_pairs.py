@@ -1,4 +1,4 @@
-"""Which trainings are compared: those that differ in their noise alone, at equally loud noise, seed by seed."""
+"""Trainings are compared, seed by seed, if they differ only in their noise and have the same amount of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from epsilometer.studies.training.params import TrainingCell
 from epsilometer.studies.training.results.equivalence import DIFFERENT, EQUIVALENT
 from epsilometer.studies.training.tables import BUDGETS, RUNS, budgets_path, runs_path
 
-SIGMAS = {  # on a step's sum of 128 texts
+SIGMAS = {  # sigma of the noise on a step's sum over 128 texts
     ("clipped", 0.445): 0.445, ("scaled", 0.445): 0.445, ("drawn", 9822.0): 0.445, ("drawn", 867.0): 5.03,
     ("parts", 9822.0): 0.445, ("faster", 0.445): 0.445,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What params.yaml may say of training, and what is refused before any work."""
+"""Settings of training in params.yaml, and those that are refused before any work."""
 
 from __future__ import annotations
 
@@ -109,4 +109,4 @@ def test_the_largest_kappa_is_the_accountants(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named(place: tuple[str, ...], value: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=message) as raised:
         written(tmp_path, {place: value})
-    assert ": :" not in str(raised.value)  # of the whole file: no place before its own
+    assert ": :" not in str(raised.value)  # an error about the whole file has no place in its message

@@ -1,4 +1,4 @@
-"""Texts that are planted: fair coins, wrong labels, and a training set that is else what it was."""
+"""Planted texts: fair coins, wrong labels, and an otherwise unchanged training set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a text was found: the paper's scores, matching within a batch, averages, the blind baseline."""
+"""Measures of reconstruction: the paper's scores, matching within a batch, averages, and the blind baseline."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ def test_measures_and_averages() -> None:
     assert texts["identifiers"].to_list() == [1, 0, None]
     assert texts["in_place"].to_list() == [0.75] * 3
     by_measure = {row["measure"]: row for row in averages(texts, 0.05)}
-    assert by_measure["exact"]["value"] == pytest.approx(1 / 4)  # batches of 1/2 and 0
+    assert by_measure["exact"]["value"] == pytest.approx(1 / 4)  # the mean of batches with 1/2 and 0
     assert by_measure["rouge_l"]["low"] < by_measure["rouge_l"]["value"] < by_measure["rouge_l"]["high"]
     assert by_measure["identifiers"]["texts"] == 2
     assert by_measure["truth_less_likely"] | {"low": 0, "high": 0} == {
         "level": 0.1, "size": 2, "attack": "lamp", "measure": "truth_less_likely", "texts": 1, "value": 0.0, "low": 0,
         "high": 0,
     }  # fmt: skip
-    assert by_measure["truth_less_likely"]["high"] > 0.95  # of a single batch
+    assert by_measure["truth_less_likely"]["high"] > 0.95  # the upper bound from a single batch
 
 
 def test_a_single_batch_says_next_to_nothing() -> None:
@@ -135,5 +135,5 @@ def test_the_interval_of_other_means_would_miss_the_mean_of_few_batches() -> Non
 def test_the_blind_baseline_has_the_length_or_the_nearest() -> None:
     public = [(1, 2, 3), (4,), (5, 6, 7), (8, 9, 10, 11, 12)]
     chosen = {public_text(3, public, np.random.default_rng(seed)) for seed in range(40)}
-    assert chosen == {0, 2}  # missed by chance in 2^-39
+    assert chosen == {0, 2}  # one of them is missed with probability 2^-39
     assert public_text(9, public, np.random.default_rng(0)) == 3

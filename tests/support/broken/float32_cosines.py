@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-_ROUNDS = 10  # of proposals before the sampler gives up
+_ROUNDS = 10  # rounds of proposals before the sampler gives up
 
 
 def cosines(kappa: float, dimension: int, count: int, generator: np.random.Generator) -> NDArray[np.float32]:

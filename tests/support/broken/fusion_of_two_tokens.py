@@ -1,6 +1,6 @@
-"""Broken: one step of DP-Fusion over two tokens, of which the public model gives one a small probability.
+"""Broken: one step of DP-Fusion over two tokens, one of which has a small probability under the public model.
 
-Under one secret input, the private model writes this rarer token more often; under the other, almost never.
+For one secret, the private model writes this rare token more often than the public model; for the other, almost never.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Broken: claims randomised response for each word of a text, but flips all words by one coin.
+"""Broken: claims randomised response for each word of a text, but one coin decides about all words.
 
 The output then reveals whether two words agree, at any amount of noise. The same happens if one noise vector is added
 to the latents of all tokens.

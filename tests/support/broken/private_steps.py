@@ -1,6 +1,6 @@
 """Broken private training steps, each with one mistake from real code; `GaussianNoise` is correct.
 
-Further ones are in `training_noise`, which audits of one run detect.
+`training_noise` has further broken steps, which audits of one run detect.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class BatchClipped(GaussianNoise):
 
 
 class MeanNoiseOnSum(GaussianNoise):
-    """Broken: noise for the mean is added to the sum: too small by a factor of the batch size."""
+    """Broken: noise for the mean is added to the sum, so it is too small by a factor of the batch size."""
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
@@ -35,7 +35,7 @@ class MeanNoiseOnSum(GaussianNoise):
 
 
 class SumNoiseOnMean(GaussianNoise):
-    """Broken: noise for the sum is added to the mean: too large by a factor of the batch size. Private but useless."""
+    """Broken: noise for the sum is added to the mean, so it is too large by a factor of the batch size."""
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator

@@ -1,8 +1,8 @@
 """Cape as published loses ln 25 more than the claimed epsilon + epsilon'. Needs only numpy.
 
 epsilon' = ln max |b_i| / |b_j| compares the numbers of words in buckets; with 1,000 words it is at most ln 999. At
-epsilon 0.01 all buckets are nearly equally probable. The scores of one input word fill two buckets, of which one
-contains y alone. The scores of another input fill fifty buckets, of which the lowest contains y and 950 other words.
+epsilon 0.01 all buckets are nearly equally probable. The scores of one input word fill two buckets, one of which
+contains only y. The scores of another input fill fifty buckets, the lowest of which contains y and 950 other words.
 
 Prints a JSON object.
 """

@@ -1,8 +1,8 @@
 """CluSanT's standard form as published loses almost 2 epsilon. Needs only numpy.
 
-The cluster of x contains x and 200 words at distance 1 from x, its diameter. 200 other clusters, of one word each, are
-at the largest distance from it; x' is the word of one of them. The program compares P(x | x) with P(x | x'), each
-computed from the two steps with weights exp(-epsilon / 2 score).
+The cluster of x contains x and 200 words at distance 1 from x, which is the cluster's diameter. There are 200 other
+clusters of one word each, at the largest distance from the cluster of x; x' is one of these words. The program compares
+P(x | x) with P(x | x'), each computed from the two steps with weights exp(-epsilon / 2 score).
 
 Prints a JSON object.
 """
@@ -27,7 +27,7 @@ def main() -> dict[str, object]:
         """Return ln P(x | word): first the cluster of x is chosen, then x within it."""
         clusters = -EPSILON / 2 * np.abs(means - means[cluster]) / largest
         inside = -EPSILON / 2 * np.abs(np.concatenate([x, near]) - word) / 1.0
-        # A private word of another cluster is as far from x as the diameter allows: scores lie in [0, 1] at most.
+        # A private word of another cluster has the largest possible score, because scores lie in [0, 1].
         inside = inside - inside.max()
         first = clusters[0] - math.log(np.exp(clusters).sum())
         return float(first + inside[0] - math.log(np.exp(inside).sum()))

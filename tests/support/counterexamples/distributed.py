@@ -1,10 +1,10 @@
-"""A budget shared out over a text: two texts of two words exceed the sum of their words' claims. No package needed.
+"""A budget distributed over a text's words: two texts of two words exceed the sum of their words' claims.
 
-Words stand on a list of 101, and 1-Diffractor's geometric noise moves each along it: at epsilon_i it loses
-epsilon_i times the places between two words at most, and that much between neighbours on the list. The epsilon of a
-text is shared out by the released code's scores of parts of speech alone (sjmeis/EpsilonDistributor 82f6096: noun
-14, number 2, all others 0.1), inversely. "of" and "two" are one place apart. The claim counted is generous: the
-larger of both shares.
+Needs no package. 1-Diffractor's geometric noise moves each word along a list of 101 words. At epsilon_i, the loss
+between two words is at most epsilon_i times the number of places between them, with equality for neighbours. The
+epsilon of a text is distributed in inverse proportion to the released code's scores of parts of speech
+(sjmeis/EpsilonDistributor 82f6096: noun 14, number 2, all others 0.1). "of" and "two" are neighbours on the list. The
+counted claim is generous: for each word, it uses the larger of its shares in the two texts.
 Prints a JSON object.
 """
 
@@ -25,7 +25,7 @@ def shares(words: list[str]) -> list[Decimal]:
 
 
 def log_law(place: int, epsilon: Decimal) -> list[Decimal]:
-    """Return ln P of all places: geometric in the distance, with what falls beyond an end at the end."""
+    """Return ln P of all places: geometric in the distance; the mass beyond an end is moved to the end."""
     a = (-epsilon).exp()
     inside = [((1 - a) / (1 + a)).ln() - epsilon * abs(q - place) for q in range(PLACES)]
     for end in (0, PLACES - 1):

@@ -1,7 +1,7 @@
 """DP-Fusion between two secrets: one step over two tokens exceeds the claimed (epsilon, delta). Needs no package.
 
 The order is 2, beta is 0.1, and the public law is q = (1 - s, s) with s = 1e-5. Each mixture p = (1 - y, y) must have
-D_2(p || q) and D_2(q || p) of at most 2 beta = 0.2. D_2(p || q) = ln(1 + (y - s)^2 / (s (1 - s))); the reverse has
+D_2(p || q) and D_2(q || p) of at most 2 beta = 0.2. D_2(p || q) = ln(1 + (y - s)^2 / (s (1 - s))), and D_2(q || p) has
 y (1 - y) in the denominator. So the largest and the smallest possible y are roots of quadratic equations. One secret
 leads to the largest y, another to the smallest. The claim is 4 beta + ln(1 / delta) at delta 1e-5. Prints a JSON
 object.

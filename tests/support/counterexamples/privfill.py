@@ -1,10 +1,10 @@
-"""PrivFill's variant of DP-Prompt: the number of sentences rules texts out, and tokens cost epsilon each.
+"""PrivFill's variant of DP-Prompt: an output can exclude texts of fewer sentences, and each token costs epsilon.
 
-No package needed: the "model" has two tokens and an end, and its clipped logits say whether the blank's text begins
-with a capital. privfill 0.1.0 draws at most 32 tokens a sentence from softmax(l epsilon / (2 Delta)), Delta = 103
-(logits clipped to -95 and 8), and joins them. Between texts of equally many sentences, k of them, the loss of 32 k
-tokens is compared with the epsilon that `privatize(text, epsilon)` takes. Between one sentence and two, an output of 33
-tokens has the probability 0 after the one. Exact in 60 digits. Prints a JSON object.
+Needs no package. The "model" has two tokens and an end; its clipped logits depend on whether the blanked sentence
+begins with a capital. privfill 0.1.0 draws at most 32 tokens per sentence from softmax(l epsilon / (2 Delta)), Delta =
+103 (logits clipped to [-95, 8]), and joins them. For two texts of k sentences each, the program compares the loss of
+32 k tokens with the epsilon given to `privatize(text, epsilon)`. For texts of one and of two sentences, an output of 33
+tokens has probability 0 for the shorter text. Numbers have 60 digits. Prints a JSON object.
 """
 
 import json
@@ -24,7 +24,7 @@ def token_law(capital: bool) -> list[Decimal]:
 
 
 def probability(tokens: int, sentences: int, law: list[Decimal]) -> Decimal:
-    """Return the probability of that often the first token, all blanks filled to the most, and no end."""
+    """Return the probability that all blanks are filled with the most tokens, and each is the first token."""
     return law[0] ** tokens if tokens == MOST * sentences else Decimal(0)
 
 

@@ -1,8 +1,8 @@
 """RANTEXT as published loses more than epsilon between two of four words on a line. Needs only numpy.
 
 P(y | x) = E_r[1{d(x, y) < r} exp(epsilon / 2 (1 - d / r)) / Z_r(x)], where the radius r is the absolute value of a
-Laplace number of scale R / tau. The word y has the distance 0.01 from x and 0.99 from x', so that y is a candidate of
-x' only at rare radii. Prints a JSON object.
+Laplace number of scale R / tau. The word y has distance 0.01 from x and 0.99 from x', so y is a candidate of x' only
+at rare radii. Prints a JSON object.
 """
 
 import json

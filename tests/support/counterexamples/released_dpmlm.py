@@ -65,7 +65,7 @@ def main() -> dict[str, object]:
     cased = {word: [rewriter.dpmlm_rewrite(word, EPSILON)[0] for _ in range(DRAWS)] for word in ("Bob", "bob")}
     same = [rewriter.dpmlm_rewrite("the", EPSILON)[0] for _ in range(DRAWS)]
     other = [rewriter.dpmlm_rewrite("cat", EPSILON)[0] for _ in range(DRAWS)]
-    most = math.exp(EPSILON / 2) / len(rewriter.tokenizer)  # of a piece, by the exponential mechanism
+    most = math.exp(EPSILON / 2) / len(rewriter.tokenizer)  # largest P(piece) by the exponential mechanism
     return {
         "claimed": EPSILON,
         "long_text": {word: words.count(word) for word, words in last.items()},

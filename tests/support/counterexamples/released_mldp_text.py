@@ -3,8 +3,8 @@
 The claim is epsilon |x - x'| between any two words (metric differential privacy).
 
 1. TEM gives the candidate for all words beyond the threshold the score -gamma + 2 ln(|V| / |L|) / epsilon,
-   where V is the vocabulary and L the words within it. The exponential mechanism needs ln of the number of those words.
-   Words x and x' at a distance of 0.2: 97 words are within the threshold of x and beyond that of x'.
+   where V is the vocabulary and L the words within the threshold. The exponential mechanism would need ln of the number
+   of words beyond it. x and x' have distance 0.2, and 97 words are within the threshold of x and beyond that of x'.
 2. Vickrey leaves out the private word if it is nearest to the noisy point. x and x' have a distance of 0.01, and the
    output is x twice as often for the private word x' as for x.
 
@@ -67,7 +67,7 @@ def vickrey() -> dict[str, float]:
     mechanism = VickreyMechanism(VICKREY, vectors(places), dim=1, use_faiss=False)
 
     def law(word: int) -> float:
-        """Return P(x | word) by quadrature over Laplace noise z. A softmax of (-dist, 0) chooses of two candidates."""
+        """Return P(x | word) by quadrature over Laplace noise z. A softmax of (-dist, 0) selects a candidate."""
         z = np.linspace(-20 / VICKREY, 20 / VICKREY, 400_001)
         density = VICKREY / 2 * np.exp(-VICKREY * np.abs(z))
         apart = np.abs(places[word] + z[:, None] - np.array(places))

@@ -1,7 +1,7 @@
 """Stage rewriters@name: train an encoder-decoder to write round trips from states that do not reveal an attribute.
 
-It is trained on sentences, because it rewrites sentence by sentence, and only on the auxiliaries' texts. A stopped run
-continues after the last slice of round trips, or after the last epoch.
+The encoder-decoder is trained on sentences, because it rewrites sentence by sentence, and only on the auxiliaries'
+texts. A stopped run continues after the last slice of round trips, or after the last epoch.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def _ceiling(frontier: Mapping[str, Any]) -> Points:
 
 
 def _levels(board: Board) -> Points:
-    """Return the F1 of learning without a release: from clean texts and from public exemplars, the fewest of each."""
+    """Return the F1 of learning without a release: from the smallest numbers of clean texts and of public exemplars."""
     task = board.plain.filter(figure="task", learner=WORDS).sort("texts")
     rows = {"clean texts": CLEAN, "public exemplars, labelled": f"{PUBLIC_ONLY}, exemplars"}
     fewest = {what: task.filter(row=row)["values"].head(1).to_list() for what, row in rows.items()}

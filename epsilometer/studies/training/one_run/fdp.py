@@ -119,9 +119,9 @@ class Counts:
     coins: int
 
     def refuting(self, claim: Profile, level: float) -> Counts | None:
-        """Return the pairs from the first that refutes a claim at the level on; None if no pair refutes it.
+        """Return the first pair that refutes a claim at a level, and all pairs after it; None if no pair refutes it.
 
-        The pairs before it can be left out: they refute no weaker claim, at this or a smaller level.
+        Earlier pairs are not needed: they refute neither this claim nor a weaker one, at this or a smaller level.
         """
         for i, (right, guesses) in enumerate(self.pairs):
             if refuted(right, guesses, self.coins, claim, level=level):
@@ -169,12 +169,12 @@ def p_value(counts: Counts, claim: Profile) -> float:
 
 
 def proved(counts: Counts, family: Callable[[float], Profile], *, level: float, error: float = 1e-6) -> float:
-    """Return the largest strength whose claim a pair refutes at confidence 1 - level; 0 if none is refuted.
+    """Return the largest strength whose claim some pair refutes at confidence 1 - level; 0 if none is refuted.
 
-    It is a lower bound on the strength of a mechanism of the family.
+    The result is a lower bound on the strength of a mechanism of the family.
 
-    family: the claim for each strength > 0, such as an epsilon or a mu; a larger strength allows more.
-    error: the relative error of the result, which is never too large. A strength below 1e-4 is returned as 0.
+    family: maps a strength > 0, such as an epsilon or a mu, to its claim; a larger strength is a weaker claim.
+    error: the relative error of the result; errors only make it smaller. A strength below 1e-4 is returned as 0.
     """
     low, high, left = 0.0, 1.0, counts
     while fewer := left.refuting(family(high), level):

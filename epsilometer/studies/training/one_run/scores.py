@@ -5,18 +5,18 @@ Afterwards, every canary gets a score from the training's output; a larger score
 The adversary guesses "in" for the r / 2 canaries with the highest scores and "out" for the r / 2 with the lowest, and
 abstains on the others.
 
-r may be fixed beforehand. Otherwise r is the number of all canaries, half of it, a quarter and so on, each tested at an
-equal share of alpha (Bonferroni), and the best result counts. Ties are broken by a separate random stream, independent
-of the coins. Each of these bounds is proved at confidence 1 - alpha / 2:
+r may be fixed beforehand. Otherwise several values of r are tried: the number of all canaries, half of it, a quarter,
+and so on. Each is tested at an equal share of alpha (Bonferroni), and the best result counts. Ties are broken by a
+separate random stream, independent of the coins. Each of these bounds is proved at confidence 1 - alpha / 2:
 
 - `steinke`: the epsilon at delta by Steinke, Nasr and Jagielski 2023 (`coins`), valid for any mechanism;
-- `f-dp`: the epsilon at delta by Mahloujifar, Melis and Chaudhuri 2024 (`fdp`), valid for any mechanism. It is much
-  larger than `steinke` for a delta near 1 / canaries;
-- `gaussian`: the epsilon at delta of the strongest Gaussian mechanism whose whole curve is refuted. It is larger, but
-  valid only if the mechanism's curve is that of a Gaussian. A training with sampled batches has such a curve only
-  approximately, and only with very many steps.
+- `f-dp`: the epsilon at delta by Mahloujifar, Melis and Chaudhuri 2024 (`fdp`), valid for any mechanism. This bound is
+  much larger than `steinke` for a delta near 1 / canaries;
+- `gaussian`: the largest epsilon at delta of a Gaussian mechanism whose whole curve is refuted. This bound is larger
+  still, but valid only if the audited mechanism has the curve of a Gaussian. A training with sampled batches has such a
+  curve only approximately, and only with very many steps.
 
-A claim is tested by its whole curve. This refutes more than a bound on epsilon at one delta.
+A claim is tested by its whole curve, which can refute claims that a bound on epsilon at one delta does not.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ BOUNDS = {
     "p_value": pl.Float64,  # p-value of the claimed curve; null without a claim
     "verdict": pl.String,  # on the claim
 }
-_UNFAIR = 1e-6  # a share of included canaries whose probability under fair coins is below this counts as a mistake
-_ERROR = 1e-3  # relative error of a bound, which is never too large
+_UNFAIR = 1e-6  # if fair coins give such a share of included canaries with a smaller probability, it is an error
+_ERROR = 1e-3  # relative error of a bound; errors only make it smaller
 
 
 @dataclass(frozen=True)
@@ -222,11 +222,11 @@ def _by_fdp(counts: fdp.Counts, judging: Judging) -> float:
 
 @dataclass(frozen=True)
 class Family:
-    """A family of curves by strength, to which the mechanism's curve is assumed to belong.
+    """A family of curves, one for each strength, to which the mechanism's curve is assumed to belong.
 
     profile: maps a strength > 0 to its curve.
     epsilon: maps a strength and a delta to the epsilon in nats.
-    error:   the relative error of the proved strength, which is never too large.
+    error:   the relative error of the proved strength; errors only make it smaller.
     """
 
     name: str

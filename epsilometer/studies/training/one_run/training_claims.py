@@ -1,7 +1,7 @@
 """The claims of a training as curves: the profile against which one run is tested, and a family of curves.
 
-A training's profile consists of upper bounds on epsilon by its loss distribution at several deltas, all of them proved.
-With few deltas, p-values are larger than with all deltas, by a few per cent.
+A training's profile consists of proved upper bounds on epsilon at several deltas, computed from its loss distribution.
+Using only these deltas makes p-values a few per cent larger than using all deltas would.
 
 The family consists of the training's own release and schedule with other amounts of noise. A bound by the family
 assumes that the training belongs to it: the amount of noise may be wrong, but not the kind of noise or the sampling.
@@ -24,7 +24,7 @@ from epsilometer.studies.training.one_run.scores import Family
 TRAINING = "training"
 _DELTAS = (0.5, 0.2, 0.07, 0.02, 5e-3, 1e-3, 1e-4, 1e-6)
 _FEW = (0.3, 0.03, 2e-3, 1e-4)  # fewer deltas for a family, because a search computes many of its curves
-_WIDTH = 0.1  # width of brackets; the upper bound, which alone is used, depends less on it than the lower bound
+_WIDTH = 0.1  # width of brackets; only upper bounds are used, which depend less on it than lower bounds
 
 
 @cache

@@ -15,8 +15,8 @@ A claim is about the randomness of training, which `auditing.estimation.coins` t
 - Rates at a threshold are binomial if the threshold does not depend on the examples (Clopper and Pearson). So examples
   are split: thresholds are set on the first half, and rates are measured on the second (`halves`).
 - `leakage`: TPR - FPR, the adversary's advantage (Yeom, Giacomelli, Fredrikson and Jha 2018).
-- `loss`: ln((TPR - delta) / FPR), or ln((TNR - delta) / FNR) for naming others, whichever proves more on the first half
-  (`successes.loss_by_rates`).
+- `loss`: ln((TPR - delta) / FPR) for an adversary who names members, or ln((TNR - delta) / FNR) for one who names
+  others (`successes.loss_by_rates`). The first half of the examples determines which of the two is used.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def area_of(value: float, variance: float, pairs: int, alpha: float) -> Interval
     """Return the interval of an area with this variance, at confidence 1 - alpha, valid for many examples.
 
     pairs: the number of disjoint pairs of one member and one other. If the variance is 0, as when all members score
-    above all others, the interval is that of `pairs` equal outcomes. With few pairs, the estimated variance is
-    unreliable, and the interval is at least as wide as that.
+    above all others, the interval is the exact one for `pairs` equal outcomes. With few pairs, the estimated variance
+    is unreliable, so the interval is never narrower than this exact one.
     """
     slack = 1 - (alpha / 2) ** (1 / pairs)
     low, high = max(0.0, value - slack), min(1.0, value + slack)
@@ -125,7 +125,7 @@ def area_of(value: float, variance: float, pairs: int, alpha: float) -> Interval
 
 
 def threshold_at(fpr: float, outside: NDArray[np.float64]) -> float:
-    """Return the smallest score [m] that at most a share `fpr` of the scores exceeds."""
+    """Return the smallest of the scores `outside` [m] that at most a share `fpr` of them exceeds."""
     return float(np.sort(outside)[::-1][min(int(fpr * len(outside)), len(outside) - 1)])
 
 
@@ -149,7 +149,7 @@ def leakage(scores: MembershipScores, threshold: float, alpha: float) -> Interva
 def difference(ones: NDArray[np.bool_], others: NDArray[np.bool_], alpha: float) -> Interval:
     """Return the share of True in `ones` minus that in `others`, with an interval at confidence 1 - alpha or more.
 
-    Each share has an exact interval at 1 - alpha / 2, so both hold together.
+    Each share has an exact interval at 1 - alpha / 2, so both intervals are right with probability 1 - alpha or more.
     """
     of_ones, of_others = _share(ones, alpha / 2), _share(others, alpha / 2)
     return Interval(of_ones.value - of_others.value, of_ones.low - of_others.high, of_ones.high - of_others.low)
@@ -163,7 +163,8 @@ class Loss:
     point:     the point estimate; infinite if there are no errors.
     ceiling:   the lower bound if there were no errors.
     threshold: the threshold.
-    named:     MEMBERS if the adversary names members (above the threshold), OTHERS if it names others (below).
+    named:     MEMBERS if the adversary calls examples above the threshold members, OTHERS if it calls those below it
+               others.
     """
 
     loss: float
@@ -181,7 +182,7 @@ def loss(chosen: MembershipScores, measured: MembershipScores, alpha: float, del
 
     The loss is between neighbours by replacement, because members and others belong to equally large training sets.
 
-    chosen: the examples that determine the threshold and the side, by the largest lower bound.
+    chosen: the examples that determine the threshold and whom to name, by the largest lower bound.
     measured: other examples, whose counts prove the loss.
     alpha: the error probability; divide it by the number of attacks if one of them is chosen afterwards.
     """
@@ -197,7 +198,7 @@ def loss(chosen: MembershipScores, measured: MembershipScores, alpha: float, del
 
 
 def _most_telling(scores: MembershipScores, alpha: float, delta: float) -> tuple[str, float]:
-    """Return the side to name and the threshold with the largest lower bound on these examples."""
+    """Return MEMBERS or OTHERS, and the threshold, with the largest lower bound on these examples."""
     every = np.unique(np.concatenate([scores.inside, scores.outside]))[::-1]
     n, m = len(scores.inside), len(scores.outside)
     hits, false = _exceeding(scores.inside, every), _exceeding(scores.outside, every)

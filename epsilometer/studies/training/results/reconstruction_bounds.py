@@ -9,8 +9,8 @@ part. A text whose identification takes more nats can be identified from its gra
 
 **Exact matches** (Hayes, Mahloujifar and Balle, NeurIPS 2023). Let p0 be the probability that the best guess without
 the gradient is right. An adversary names x on a set of outputs S_x. These sets are disjoint, so their probabilities
-under Q sum to at most 1. Let f(q) be the largest P_x(S) over sets S with Q(S) = q. It is the same for all x and is
-concave, so
+under Q sum to at most 1. Let f(q) be the largest P_x(S) over sets S with Q(S) = q. The function f is the same for all
+x, and concave, so
 
     success = sum_x p(x) P_x(S_x) <= sum_x p(x) f(Q(S_x)) <= f(sum_x p(x) Q(S_x)) <= f(p0).
 

@@ -5,11 +5,11 @@ The test is on a curve over levels, from the least noise to the most. It asks tw
 - Does the curve **fall** from the least noise to the most? If not, the attack does not distinguish the levels.
 - Does the curve **rise** between any two levels? If so, it is not monotone.
 
-If the same texts were attacked at every level, differences are paired, and a difference of means is tested by flipping
-the signs of the texts' differences: in all 2^b ways for up to b = 14 texts, else at random. The test is exact if
-differences are symmetric about 0 under the hypothesis, and nearly exact for means over a few dozen texts. If only
-estimates with intervals are known, a difference is tested by the normal distribution, with deviations derived from the
-intervals. Rises are tested for every pair of levels (Bonferroni).
+If the same texts were attacked at every level, each text has a difference between two levels. The mean difference is
+tested by flipping the signs of the texts' differences. All 2^b sign patterns are used for up to b = 14 texts, random
+ones for more. The test is exact if differences are symmetric about 0 under the hypothesis, and nearly exact for means
+over a few dozen texts. If only estimates with intervals are known, a difference is tested by the normal distribution,
+with deviations derived from the intervals. Rises are tested for every pair of levels (Bonferroni).
 
 A sign-flip test of b texts has no p-value below 2^-b. The p-values of several curves are corrected together (Holm).
 Tests that could not become significant with their number of texts are left out (Tarone 1990,
@@ -103,7 +103,7 @@ def by_intervals(values: Sequence[float], low: Sequence[float], high: Sequence[f
 
 
 def verdicts(tested: Sequence[Moves], alpha: float) -> list[str]:
-    """Return a verdict on each curve; all verdicts hold together at confidence 1 - alpha."""
+    """Return a verdict on each curve. With probability 1 - alpha, all verdicts are right."""
     p, least = (
         np.array([getattr(curve, name) for curve in tested for name in names], np.float64)
         for names in (("fall", "rise"), ("least_fall", "least_rise"))

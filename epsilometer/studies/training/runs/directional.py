@@ -26,9 +26,10 @@ sqrt(1 - w_i^2) / |z_i - t_i u_i|. Let M be the span of the means, r its dimensi
    L x r normal numbers and L lengths.
 3. Orthogonal to M, the sum of the s_i z_i has a uniform direction. Its length is computed one draw at a time by the law
    of cosines: the cosine between independent uniform directions is that of a uniform direction of R^(d-r).
-4. One normal vector n of R^d, minus its projection h on M, gives the direction orthogonal to M. The projection is
-   reused. With c proportional to sqrt(1 - w_i^2) and |c| = 1, sum c_i e_i is standard normal in R^r. It is set to h by
-   replacing e_i with e_i + c_i (h - sum_j c_j e_j), which leaves the e_i independent normals. So
+4. One normal vector n of R^d, minus its projection h on M, gives the direction orthogonal to M. The projection h is
+   reused for the e_i: with c proportional to sqrt(1 - w_i^2) and |c| = 1, sum c_i e_i is standard normal in R^r. Every
+   e_i is replaced with e_i + c_i (h - sum_j c_j e_j). After this, sum c_i e_i = h, and the e_i are still independent
+   normals. So
 
        sum = sum_i (w_i - s_i t_i) u_i + l n + (sum_i s_i e_i - l h),    l = length / |n - h|.
 
@@ -42,10 +43,10 @@ made one by one.
 A mean of zero has no direction. Its draw is uniform, with w_i = 0 and u_i = 0 above; the privacy loss between it and
 any other draw is at most 2 kappa. Gradients that are not finite count as zero.
 
-The vector n and sums of gradients are float32. This changes the law very little: it moves a draw by 1e-7 of its noise,
-or a mean by 1e-7 of its length, which adds 1e-7 of the claimed loss. A mean nearer than 1e-5.5 to the span of others
-counts as in the span, which adds 3e-6 kappa to the loss of this example. docs/concepts/security-releases.md explains
-the effect on a release.
+The vector n and sums of gradients are float32. Their rounding moves a draw by 1e-7 of its noise, or a mean by 1e-7 of
+its length, and so adds 1e-7 of the claimed loss. A mean that is nearer than 1e-5.5 to the span of others is treated as
+part of the span, which adds 3e-6 kappa to the loss of its example. docs/concepts/security-releases.md explains the
+effect on a release.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ v its input. With respect to a bias or a norm's factor, it is a vector u. So wit
     <g_i, M>   = sum of u_i' M v_i
     sum w_i g_i = U' diag(w) V, tensor by tensor
 
-A vector has 1 in place of the factor in v. No gradient is ever formed: for a batch of 128 examples and a pooler of 768
-by 768, this takes 1 MB instead of 300.
+For a vector, the factor in v is replaced by 1. No gradient is ever formed. For a batch of 128 examples and a pooler of
+768 by 768, the factors take 1 MB, and the gradients would take 300 MB.
 
 An example counts as finite if its norm is finite and representable in float32. The gradients of other examples count as
 zero.

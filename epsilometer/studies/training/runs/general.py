@@ -4,10 +4,10 @@ This slow method is for parameters whose gradients have no closed form in `heads
 adapters (LoRA, Hu et al. 2022). `NetworkHead` can replace a head, also in the training loop. Its inputs are token ids
 [L, length] (`Tokens.padded`) instead of hidden states.
 
-A micro-batch is one `vmap` of one `grad`, which forms the gradients of its examples: micro x d numbers. The gradients
-of a whole batch are formed if they take at most MEMORY bytes. Otherwise each quantity (norms, inner products) takes
-another pass through the micro-batches, and a weighted sum is the gradient of the weighted losses, by one backward pass.
-The size of micro-batches affects only float32 rounding.
+The gradients of a micro-batch's examples, micro x d numbers, come from one `vmap` of one `grad`. The gradients of a
+whole batch are stored if they take at most MEMORY bytes. Otherwise each quantity (norms, inner products) takes another
+pass through the micro-batches. A weighted sum of gradients is then computed as the gradient of the weighted losses, by
+one backward pass per micro-batch. The size of micro-batches affects only float32 rounding.
 
 A tensor that two layers share is one parameter: it is counted once, and its gradient is the sum over both layers. The
 network is in evaluation mode, without dropout, and no layer mixes examples.

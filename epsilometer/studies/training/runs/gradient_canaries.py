@@ -13,12 +13,14 @@ gradients are useless for real texts, so no model is trained on them.
 **Scores** are computed over all T steps, with sampling rate q and noise of deviation s on a coordinate.
 
 - `likelihood`: the exact log likelihood ratio of inclusion. With Poisson sampling, the coins of steps are independent,
-  and it is the sum over t of ln(1 - q + q e^((2 x_t - 1) / 2s^2)). With fixed batches in a secret order, it is the
-  logarithm of the mean over the n batches of e^(sum over passes of (2 x - 1) / 2s^2). For two directions, it is the
-  difference of the values at x and at -x. Directional noise is nearly Gaussian on a coordinate, with deviation s.
-- `sum`: the sum of x_t, the score of published audits. With sampling it proves about half as much.
-- `placed`, for fixed batches: the sum of x over the steps of the canary's own batch. It assumes an adversary who knows
-  the order, as accountants of fixed batches do. It cannot refute a claim that assumes a secret order.
+  so the ratio is the sum over t of ln(1 - q + q e^((2 x_t - 1) / 2s^2)). With fixed batches in a secret order, the
+  ratio is the logarithm of the mean over the n batches of e^(sum over passes of (2 x - 1) / 2s^2). For two directions,
+  the score is the difference of the ratios at x and at -x. Directional noise is nearly Gaussian on a coordinate, with
+  deviation s.
+- `sum`: the sum of x_t, the score of published audits. With sampling, it proves about half the loss of `likelihood`.
+- `placed`, for fixed batches: the sum of x over the steps of the canary's own batch. This score is for an adversary who
+  knows the order of batches, the one that accountants of fixed batches assume. So it cannot refute a claim that assumes
+  a secret order.
 - `spread`: the largest x_t minus the smallest, which reveals inclusion if all steps have the same noise.
 """
 
@@ -96,8 +98,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Canaries:
-    """Gradient canaries. count: their number; size: the number of dimensions; replaced: for neighbours by replacement.
+    """Gradient canaries. replaced: True for neighbours by replacement, False for neighbours by adding or removing.
 
+    count: the number of canaries; size: the number of dimensions.
     Raises UserError if there are too few dimensions.
     """
 

@@ -1,8 +1,8 @@
 """Inner products between the gradients of many texts, which suffice for the optimal adversary.
 
-For the head alone, they have closed forms after one forward pass per text (`heads`). For more tensors, gradients are
-computed in blocks, and every pair of blocks is multiplied. Each block is recomputed for each earlier block, so only two
-blocks are in memory: 2 x 16 x d numbers.
+For the head alone, the products have closed forms after one forward pass per text (`heads`). For more tensors,
+gradients are computed in blocks, and every pair of blocks is multiplied. Each block is recomputed for each earlier
+block, so only two blocks are in memory: 2 x 16 x d numbers.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ and e_t the derivatives of the loss with respect to the outputs, for the tokens 
     table of embeddings:      row r is the sum of the e_t at tokens r: |G|^2 = sum_{s,t: r_s = r_t} e_s'e_t.
 
 The inner product of two gradients has the form of a squared length, with s over the tokens of one text and t over those
-of the other. So one forward and one backward pass over many texts of one length replace as many gradients of millions
-of numbers. For norms alone, this is known as ghost clipping (Li, Tramer, Liang and Hashimoto, ICLR 2022). All
-operations are torch operations on activations, so the results can be differentiated again, with respect to the input
-word embeddings. They equal those from autograd's gradients up to float32 rounding.
+of the other. So one forward and one backward pass over many texts of one length are enough, and no text's gradient, of
+millions of numbers, is formed. For norms alone, this is known as ghost clipping (Li, Tramer, Liang and Hashimoto, ICLR
+2022). All operations are torch operations on activations, so the results can be differentiated with respect to the
+input word embeddings. The results equal those from autograd's gradients up to float32 rounding.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def products(
 class Summed:
     """The sum of the gradients of several texts, without forming it.
 
-    products: the products of the sum, [1, m], and the mean loss; layers: the calls from which it is computed.
+    products: inner products and squared lengths of the sum, [1, m], with the mean loss of the texts.
+    layers:   the recorded calls of layers, with the gradients at their outputs.
     """
 
     products: Products
@@ -97,7 +98,7 @@ def summed(model: SharedModel, texts: Sequence[Tensor], labels: Sequence[int], v
 def products_beside(
     model: SharedModel, texts: Tensor, labels: Sequence[int], vector: Sequence[Tensor], *, other: Summed
 ) -> Products:
-    """Return the products of each text's gradient plus the sum `other`, with one pass over the texts."""
+    """Add the sum `other` to each text's gradient, and return the products of these B vectors. Texts are read once."""
     losses, layers = _read(model, texts, torch.as_tensor(labels, device=texts.device), create_graph=False)
     with torch.no_grad():
         inner, squares = _collected(model, layers, vector, len(losses))
@@ -115,8 +116,8 @@ def mean_products(
 ) -> Products:
     """Return the products [1, m] of the mean gradient of texts of any lengths.
 
-    Texts of one length are processed together; then all tokens count as those of one text. texts: token ids [T] or word
-    embeddings [T, width] of each text; other arguments are as in `products`.
+    Each group of texts of one length is read in one pass; the tokens of all groups are then treated like those of one
+    text. texts: token ids [T] or word embeddings [T, width] of each text; other arguments are as in `products`.
     """
     losses, layers = _read_all(model, texts, labels, create_graph=create_graph)
     with torch.set_grad_enabled(create_graph):
@@ -333,7 +334,7 @@ class _Outer(torch.autograd.Function):
 
 
 def _wide(rows: Tensor) -> Tensor:
-    """Return rows in float64 if texts may be joined: if their gradients nearly cancel, float32 squares lose digits."""
+    """Return rows in float64 if they may be those of several texts, whose gradients may nearly cancel."""
     return rows.double() if len(rows) == 1 else rows
 
 

@@ -8,7 +8,7 @@ There are two samplers, one for audits and one for releases:
   angles; no statistic over a training can detect either. Only vectors are sampled this way. The scalars in
   `directional` are numpy's float64 numbers.
 - **Releases** (operating system's generator): the inverse CDF, in float64, of a uniform number of 63 bits in (0, 1/2),
-  with a random sign; up to 9.1 deviations. Sums with it are rounded to a public grid (`on_grid`).
+  with a random sign; up to 9.1 deviations. Sums with such noise are rounded to a public grid (`on_grid`).
 
 The cost of rounding in a release: let g, between 1/16 and 1/8, be the grid divided by the noise's deviation. Rounding
 to a public grid is post-processing, so with an exact Gaussian it would cost nothing. The sampled number differs from

@@ -3,8 +3,8 @@
 The accountant uses the same schedule, so the claim is about the batches that are sampled.
 
 - `Poisson`: for every step and every example, an independent coin includes the example with probability exactly q = 1 /
-  ceil(N / B): if a random integer below ceil(N / B) is 0. A batch may have any size. An empty batch is also a step,
-  because skipping it would reveal that no example was in it.
+  ceil(N / B). The coin is whether a random integer below ceil(N / B) is 0. A batch may have any size. An empty batch is
+  also a step, because skipping it would reveal that no example was in it.
 - `Shuffled`: one random order of all examples is divided into ceil(N / B) batches of public sizes, which are the same
   in every pass.
 

@@ -1,17 +1,17 @@
 """The model that a server and its clients share, and the gradients of texts with respect to its parameters.
 
-It is a BERT or a GPT-2 by folder, pin or id, run by torch in float32 and in evaluation mode. Attention is not fused
-(`eager`), because attacks differentiate gradients, and fused kernels have no second derivative. Each text is processed
-alone, without padding; a batch's gradient is the mean over its texts.
+The model is a BERT or a GPT-2, given by folder, pin or id. Torch runs it in float32 and in evaluation mode. Attention
+is not fused (`eager`), because attacks differentiate gradients, and fused kernels have no second derivative. Each text
+is processed alone, without padding; a batch's gradient is the mean over its texts.
 
 **Objectives.** `classification`: the cross-entropy of a label (BERT: pooler and classifier; GPT-2: scorer of the last
 token, with the end token as padding). `masked`: the cross-entropy at masked positions, whose original tokens are the
 targets. `causal`: the mean cross-entropy of every token after the first. The paper does not state which objective its
 Decepticons used.
 
-**Tensors.** A client sends the gradient with respect to `all` parameters, to all except the table of word embeddings,
-whose rows would reveal the words (`without_embeddings`), or to the `head` alone (BERT: pooler and classifier; GPT-2:
-scorer and last norm). Tied weights are one tensor.
+**Tensors.** A client sends the gradient of one of three groups of parameters. `all`: all parameters.
+`without_embeddings`: all except the table of word embeddings, whose rows would reveal the words. `head`: the pooler and
+classifier of BERT, or the scorer and last norm of GPT-2. Tied weights are one tensor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is shown of classifiers and regressions that learn from rewrites."""
+"""The report on classifiers and regressions that learn from rewrites."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def test_tasks_and_numbers_stand_beside_each_other_with_the_mean_drop() -> None:
         run("stsb", "clean", None, **{**number, "pearson": 0.9, "spearman": 0.8}),
         run("stsb", "private", None, **{**number, "pearson": 0.5, "spearman": 0.4}, **cell),
         run("stsb", "rewritten", None, **{**number, "pearson": 0.0, "spearman": 0.0, "guessed": 1}, **cell),
-        run("mrpc", "clean", 0.6),  # whose cell has not run
+        run("mrpc", "clean", 0.6),  # the cell of this data set has not run
     )
     (beside,) = beside_each_other(table)
     clean, private, rewritten = beside.rows
     assert (clean["cola"], clean["stsb"], clean["mrpc"]) == ("80.00", "85.00", "60.00")
     assert (private["tested on"], private["cola"], private["stsb"]) == ("clean texts", "70.00", "45.00")
-    assert (private["mean drop"], private["tasks"]) == ("25.00", 2)  # of 10 and 40
-    assert private["mean drop, taught"] == "40.00"  # of cola the commonest class is right more often
+    assert (private["mean drop"], private["tasks"]) == ("25.00", 2)  # the mean of 10 and 40
+    assert private["mean drop, taught"] == "40.00"  # on cola, guessing the most frequent class is better
     assert (rewritten["cola"], rewritten["stsb"], rewritten["mean drop"]) == ("60.00", "0.00", "52.50")
     assert "1 of 7 classifiers or regressions give the same answer for all texts" in beside.caption
     assert "is not defined and counts as 0" in beside.caption

@@ -1,4 +1,4 @@
-"""What the page says of anonymisers: facts, by tables made for the purpose."""
+"""The report on anonymisers, from tables made for these tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from epsilometer.studies.anonymity.tables import (
 )
 from tests.support.audited import audit, frame, settings, text_of
 
-TRIALS = 200  # who is right more often is right about the same texts, and more
+TRIALS = 200  # an attacker that is right more often is right on a superset of the texts
 SCHEMAS = {
     "anonymity": ANONYMITY, "attackers": ATTACKERS, "by_length": BY_LENGTH, "outcomes": OUTCOMES, "quality": QUALITY
 }  # fmt: skip
@@ -94,7 +94,7 @@ def test_a_page_without_anonymisers_has_no_section() -> None:
 def test_who_is_surely_stopped_and_who_is_not_is_said() -> None:
     own = hidden().filter(pl.col("mechanism") != "identity")
     (sentence,) = inferring.stopped_sentences(own, 0.01)
-    # 20 and 40 texts of 200 are lost, 16 and 20 of them won back: p = 2^-19, 2^-39, 2^-15 and 2^-19, times 2 and 2.
+    # Of 200 texts, 20 and 40 are lost, and 16 and 20 of them won back: p = 2^-19, 2^-39, 2^-15, 2^-19, each times 2.
     assert "80.0\N{NO-BREAK SPACE}% of clean texts; a guess is right in 50.0\N{NO-BREAK SPACE}%" in sentence
     assert "Of 2 methods without an epsilon, idt and textfooler are shown to stop" in sentence
     assert (
@@ -106,7 +106,7 @@ def test_who_is_surely_stopped_and_who_is_not_is_said() -> None:
         "are shown to stop a classifier that never saw rewrites (McNemar"
         in inferring.stopped_sentences(nobody_learned, 0.01)[0]
     )
-    (strict,) = inferring.stopped_sentences(own, 1e-8)  # textfooler's fall alone is as sure
+    (strict,) = inferring.stopped_sentences(own, 1e-8)  # only textfooler's decrease is that significant
     assert "Of 2 methods without an epsilon, textfooler is shown to stop" in strict
     assert "against 0 of 1" in strict
     by_chance = own.with_columns(hits=pl.lit([True, False] * 100)).with_columns(
@@ -130,7 +130,7 @@ def test_success_is_over_all_texts_and_means_are_over_seeds() -> None:
 
 def test_the_best_method_at_half_the_loss_of_clean_texts_is_named_or_none_is() -> None:
     points = anonymity.against(hidden(), measured(), losses())
-    assert points.filter("front")["mechanism"].to_list() == ["idt"]  # textfooler keeps less at a larger loss
+    assert points.filter("front")["mechanism"].to_list() == ["idt"]  # textfooler has less utility at a larger loss
     (sentence,) = anonymity.best_sentence(points)
     assert sentence.startswith("On reviews idt retains the most utility of the methods shown to halve")
     assert "the macro F1 of the task is 0.70 (0.50 to 0.95), not within 0.03 of the 0.90" in sentence
@@ -138,7 +138,7 @@ def test_the_best_method_at_half_the_loss_of_clean_texts_is_named_or_none_is() -
     assert "no method is shown to halve the loss of gender" in none
     clean = points.with_columns(loss=pl.when(mechanism="identity").then(0.3).otherwise("loss"))
     assert "at least 0.3" in anonymity.best_sentence(clean)[0]
-    assert anonymity.best_sentence(points.with_columns(loss=pl.lit(0.0))) == []  # clean texts lose nothing for sure
+    assert anonymity.best_sentence(points.with_columns(loss=pl.lit(0.0))) == []  # no loss of clean texts is proved
 
 
 def test_what_several_texts_of_an_author_and_a_detector_add() -> None:
@@ -151,7 +151,7 @@ def test_what_several_texts_of_an_author_and_a_detector_add() -> None:
     (sentence,) = inferring.author_sentence(both, alone)
     assert sentence.startswith(
         "An attacker who reads several texts of one class on reviews"
-    )  # they stand for those of an author
+    )  # they replace an author's texts
     assert inferring.author_sentence(single, grouped) == []
     (shows,) = inferring.detector_sentence(hidden())
     assert "66.0\N{NO-BREAK SPACE}% of cases (idt) to 90.0\N{NO-BREAK SPACE}% (textfooler)" in shows
@@ -168,7 +168,7 @@ def further() -> pl.DataFrame:
 
 def test_authors_detectors_and_unusable_answers_stand_beside_each_method() -> None:
     rows = {row["mechanism"]: row for row in inferring.further_rows(further(), ["gender"])}
-    assert {*rows} == {"idt", "textfooler"}  # of identity there is nothing of the kind
+    assert {*rows} == {"idt", "textfooler"}  # identity has no such rows
     assert rows["idt"]["authors"] == {1: 0.7, 5: 0.9}
     assert [rows["idt"][name] for name in ("detector", "unusable", "top_3")] == [0.66, 0.5, 0.625]
     assert [rows["textfooler"][name] for name in ("authors", "detector", "top_3")] == [{}, 0.9, None]

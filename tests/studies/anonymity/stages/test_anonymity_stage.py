@@ -1,4 +1,4 @@
-"""Stages classifiers, anonymize and anonymity, from prepared texts to what attackers infer."""
+"""The stages classifiers, anonymize and anonymity: from prepared texts to the results of attackers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Swaps(Identity):
         other = {"madam": "sir", "sir": "madam"}
         return Rewrites([" ".join(other.get(word, word) for word in text.split()) for text in texts])
 """
-# Randomised response on the marker word, at twice the epsilon that it claims for documents.
+# Randomised response on the marker word, with twice the epsilon that the mechanism claims for documents.
 ANSWERS = """
 import math
 import numpy as np
@@ -59,7 +59,7 @@ class Answers:
     def guarantee(self, epsilon):
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
 """
-# Releases the label that it was told of a text.
+# Releases the true label of a text.
 TOLD = """
 import copy
 from typing import ClassVar
@@ -174,7 +174,7 @@ def test_what_is_hidden_and_what_is_inferred(project: Path) -> None:
     assert attackers["static"]["accuracy"] == 0
     assert attackers["adaptive"]["accuracy"] == attackers["relabelled"]["accuracy"] == 1
     assert attackers["author"]["texts_each"] == 5  # the largest size that authors of 8 texts have
-    assert attackers["strongest"]["loss"] > 1.5  # 40 authors prove no more
+    assert attackers["strongest"]["loss"] > 1.5  # 40 authors cannot prove more
     assert measured("songs-swaps", "by_length")["both_right"].sum() == 320
     assert measured("songs-swaps", "outcomes").is_empty()
     means = {row["metric"]: row for row in measured("songs-swaps", "quality").to_dicts()}
@@ -205,7 +205,7 @@ def test_validation_texts_are_measured_where_classifiers_train_for_several_epoch
     classifiers.main()
     assert [(len(own), len(held or ())) for own, held in divided] == [
         *((240, 0), (216, 24)),
-        *((240, 0), (208, 32)),  # authors of eight texts, each of one gender
+        *((240, 0), (208, 32)),  # each author has eight texts and one gender
     ]
     for own, held in divided[1::2]:
         assert held is not None
@@ -233,7 +233,7 @@ def with_tone(of: pl.Expr) -> None:
 
 def test_several_attributes_are_measured_one_by_one_and_at_once(project: Path) -> None:
     kind = (pl.col("gender") == "f") & (pl.col("rating") == "good")
-    with_tone(pl.when(kind).then(pl.lit("kind")).otherwise(pl.lit("dry")))  # swaps turn the tone of good ratings
+    with_tone(pl.when(kind).then(pl.lit("kind")).otherwise(pl.lit("dry")))  # swaps reverse the tone of good ratings
     rows = {row["attribute"]: row for row in measured("songs-swaps", "anonymity").to_dicts()}
     assert {name: (row["rs_all"], row["pa"]) for name, row in rows.items()} == {
         "gender": (1, 0), "tone": (0.5, 0.5), "gender and tone": (0.5, 0.5)

@@ -1,4 +1,4 @@
-"""What the remarks of the leaderboard's rows say, and what its cells took."""
+"""The remarks of the leaderboard's rows, and the cost of its cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiers of the leaderboard's rows, and rows that several losses share."""
+"""Tiers of the leaderboard's rows, and rows that repeat at several losses."""
 
 from __future__ import annotations
 

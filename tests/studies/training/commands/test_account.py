@@ -1,4 +1,4 @@
-"""The command `account`: a row a statement, the noise for a target, and one message for what has no epsilon."""
+"""The command `account`: a row per statement, the noise for a target, and one message if there is no epsilon."""
 
 from __future__ import annotations
 

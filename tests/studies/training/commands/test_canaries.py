@@ -1,4 +1,4 @@
-"""The commands `canaries` and `one-run`: from a training set to what its training shows."""
+"""The commands `canaries` and `one-run`: from a training set to a bound on what its training reveals."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Conformance tests of membership attacks: shipped ones pass them, those that are broken on purpose do not.
+"""Conformance tests of membership attacks: shipped attacks pass, and attacks that are broken on purpose do not.
 
-Each statistical rule fails a sound attack with probability of at most 1e-6, on fixed numbers.
+Random numbers are fixed. Each statistical rule fails a correct attack with probability at most 1e-6.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Conformance tests of reconstruction attacks: a shipped one passes them, those that are broken on purpose do not."""
+"""Conformance tests of reconstruction attacks: a shipped attack passes, and broken ones do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bound for a whole curve: above every mechanism's law, equal to known cases, and never violated too often."""
+"""The bound for a whole curve: above every mechanism's law, equal to known cases, and rarely violated."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_on_the_gaussian_mechanism_it_holds_and_comes_near(mu: float) -> None:
     claim = gaussian(mu)
     counts = []
     for _ in range(200):
-        scores = rng.standard_normal(coins) + mu / 2  # larger is righter, by symmetry
+        scores = rng.standard_normal(coins) + mu / 2  # by symmetry, a larger score means a guess that is likelier right
         counts.append(int((scores[np.argsort(-np.abs(scores))[:guesses]] > 0).sum()))
     assert sum(refuted(v, guesses, coins, claim, level=0.1) for v in counts) <= binom.isf(1e-3, 200, 0.1)
     lower = [proved(Counts([(v, guesses)], coins), gaussian, level=0.1, error=1e-2) for v in counts[:10]]

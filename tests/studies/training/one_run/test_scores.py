@@ -1,4 +1,4 @@
-"""What scores of canaries prove: known ceilings, ties, and claims that stand or fall."""
+"""Bounds from scores of canaries: known ceilings, ties, and true and false claims."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pairs(mu: float) -> list[tuple[float, float]]:
 @pytest.mark.parametrize(("alpha", "ceiling"), [(0.1, 5.81), (0.01, 5.24)])
 def test_the_ceiling_of_a_thousand_canaries(alpha: float, ceiling: float) -> None:
     rows = epsilometer.one_run(np.ones(500), np.zeros(500), 0.0, guesses=1000, alpha=alpha)
-    assert rows["method"].to_list() == ["steinke", "f-dp"]  # no epsilon of a Gaussian holds without a delta
+    assert rows["method"].to_list() == ["steinke", "f-dp"]  # a Gaussian has no finite epsilon at delta 0
     assert rows["ceiling"].to_list() == rows["lower"].to_list()
     assert rows["ceiling"].to_numpy() == pytest.approx(ceiling, abs=5e-3 + 1e-3 * ceiling)
 

@@ -1,4 +1,4 @@
-"""Claims of a training against its canaries: true ones stand, and each mistake of training code is a violated claim."""
+"""Canaries against claims of a training: they do not refute true claims, and refute each mistake of training code."""
 
 from __future__ import annotations
 

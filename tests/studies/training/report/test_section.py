@@ -1,4 +1,4 @@
-"""What is said of training: facts, by tables made for the purpose."""
+"""The report on training, from tables made for these tests."""
 
 from __future__ import annotations
 

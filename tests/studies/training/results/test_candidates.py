@@ -1,4 +1,4 @@
-"""What guesses among candidates prove of a noisy gradient: rows as of other mechanisms, and what they should be."""
+"""Losses proved by guesses among candidates for a noisy gradient: rows as for other mechanisms, and known values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_rows_have_the_law_within_their_interval_and_the_bound_above(pool: Gradi
         else:
             assert estimate["law"] is None
         assert low < estimate["bound"]  # type: ignore[operator]
-        assert estimate["posterior_loss"] is not None  # hits are what the posteriors say: the law is the sampler's
+        assert estimate["posterior_loss"] is not None  # hits agree with posteriors, so the sampler follows its law
         assert 0 < estimate["loss"] < estimate["ceiling"]  # type: ignore[operator]
     assert [estimate["verdict"] for estimate in estimates if estimate["level"] == 0.5] == ["no claim", "no claim"]
 

@@ -1,4 +1,4 @@
-"""Verdicts on paired differences: how often they are wrong where the truth is known."""
+"""Verdicts on paired differences: how often they are wrong when the truth is known."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Rates of membership attacks, against scores of known law.
 
-Members score N(mu, 1) and others N(0, 1), unless said otherwise: the area is Phi(mu / sqrt 2), TPR(t) = 1 - Phi(t -
-mu).
+Unless stated otherwise, members score N(mu, 1) and others N(0, 1). So the area is Phi(mu / sqrt 2), and TPR(t) = 1 -
+Phi(t - mu).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from epsilometer.studies.training.results.rates import (
 from tests.support.refusals import refused
 
 RUNS, ALPHA = 600, 0.1
-FALSE_ALARM = 1e-6  # of each test of coverage below, by the binomial law of the misses
+FALSE_ALARM = 1e-6  # of each test of coverage below, by the binomial law of misses
 
 
 def gaussian_scores(mu: float, n: int, m: int, rng: np.random.Generator) -> MembershipScores:
@@ -55,7 +55,7 @@ def test_the_area_is_covered(mu: float, n: int, m: int) -> None:
     intervals = [area(gaussian_scores(mu, n, m, rng), ALPHA) for _ in range(RUNS)]
     misses = sum(not interval.low <= truth <= interval.high for interval in intervals)
     assert misses <= allowed(0.125)
-    assert misses >= binom.ppf(FALSE_ALARM, RUNS, 0.08)  # nor is it much wider than it says
+    assert misses >= binom.ppf(FALSE_ALARM, RUNS, 0.08)  # the interval is not much wider than needed
 
 
 @pytest.mark.parametrize("members", [1, 2, 5])
@@ -113,7 +113,7 @@ def test_a_threshold_lets_no_more_pass_than_said() -> None:
     outside = np.array([5.0, 4, 4, 3, 2, 1, 0, 0, 0, 0])
     assert threshold_at(0.1, outside) == 4
     assert threshold_at(0.25, outside) == 4
-    assert threshold_at(0.05, outside) == 5  # too few for 5 %: nobody of these may pass
+    assert threshold_at(0.05, outside) == 5  # too few examples for 5 %, so none of them may exceed the threshold
     for fpr in (0.05, 0.1, 0.2, 0.3, 0.5):
         assert (outside > threshold_at(fpr, outside)).mean() <= fpr
 
@@ -143,7 +143,7 @@ def test_the_loss_is_below_the_truth() -> None:
         shown.append(bound.loss)
         assert bound.loss <= min(bound.point, bound.ceiling)
     assert misses <= binom.isf(FALSE_ALARM, runs, ALPHA / 2)
-    assert np.median(shown) > 1.2  # of about 2.5 at the thresholds that 300 examples a side allow
+    assert np.median(shown) > 1.2  # the loss is about 2.5 at the thresholds that 300 examples per side allow
 
 
 @pytest.mark.parametrize("named", [MEMBERS, OTHERS])

@@ -1,4 +1,4 @@
-"""What no attack on a noisy gradient can do better than: closed forms, limits and sampling."""
+"""Upper bounds for attacks on a noisy gradient: closed forms, limits and sampling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a curve falls or rises: how often the tests are wrong, and what they find."""
+"""Tests of whether a curve falls or rises: how often they are wrong, and what they detect."""
 
 from __future__ import annotations
 

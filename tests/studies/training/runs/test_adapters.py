@@ -1,4 +1,4 @@
-"""Low-rank adapters: the network that peft makes of the same numbers, and what is refused."""
+"""Low-rank adapters: the same network as peft's with the same numbers, and refusals."""
 
 from __future__ import annotations
 
@@ -78,5 +78,5 @@ def test_a_layer_that_the_network_lacks_is_named(tmp_path: Path) -> None:
     for target, message in (("c_attn", "unknown linear layer 'c_attn'"), ("querry", "did you mean 'query'")):
         with pytest.raises(UserError, match=message):
             adapt(module, RANK, ["value", target], np.random.default_rng(0))
-    with refused("EPS-C022", "classifier"):  # which is trained whole
+    with refused("EPS-C022", "classifier"):  # the classifier is trained in full
         adapt(module, RANK, ["classifier"], np.random.default_rng(0))

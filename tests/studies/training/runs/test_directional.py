@@ -1,4 +1,4 @@
-"""Each random test has a fixed seed; its threshold is what chance exceeds with the stated probability."""
+"""Directional draws. Each random test has a fixed seed and a threshold with a stated probability of a false alarm."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.broken import float32_cosines
 from tests.support.refusals import refused
 from tests.support.sparing import first
 
-RARE = 1e-5  # chance of a false alarm of one comparison; there are some 130 in this file
+RARE = 1e-5  # probability of a false alarm per comparison; this file has about 130
 DEVIATIONS = 4.5  # a normal number exceeds that with probability 7e-6
 BERT, GPT2 = 592_130, 3_072
 Cosines = Callable[[float, int, int, np.random.Generator], NDArray[np.floating]]
@@ -230,7 +230,7 @@ def test_the_average_at_once_has_the_law_of_separate_draws(case: str) -> None:
     probe = generator.standard_normal(means.shape[1])
     seen, truth = compared(at_once, means, probe), compared(one_by_one, means, probe)
     for name in seen:
-        if seen[name].std() > 1e-6:  # else it is rounding of one number
+        if seen[name].std() > 1e-6:  # otherwise it is a constant with rounding errors
             assert ks_2samp(seen[name], truth[name]).pvalue > RARE, name
         else:
             assert np.allclose(seen[name].mean(), truth[name].mean(), atol=1e-6), name

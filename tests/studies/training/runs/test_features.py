@@ -44,7 +44,7 @@ def test_states_are_those_of_the_first_token_or_of_the_last_before_the_norm(kind
     states = frozen.states(TEXTS)
     assert states.shape == (len(TEXTS), frozen.width)
     np.testing.assert_allclose(states, first_or_last(folder, frozen), atol=2e-5)
-    assert np.abs(states[0] - states[2]).max() > 0.05  # the texts can be told apart
+    assert np.abs(states[0] - states[2]).max() > 0.05  # the texts have different states
 
 
 def test_a_bert_of_another_activation_runs_by_transformers(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(
     assert not (folder / "resumed" / "test.npy").exists()
     write(frozen, splits, folder / "resumed", Parts(tmp_path / "begun"))
     assert len(texts_asked) == 2 * 2 * 2
-    assert sorted(texts_asked[:6]) == sorted(TEXTS)  # the second run went on where the first ended
+    assert sorted(texts_asked[:6]) == sorted(TEXTS)  # the second run resumed where the first ended
     names = {path.name for path in (folder / "whole").iterdir()}
     assert names == {"train.npy", "test.npy", LAYERS, ABOUT} == {p.name for p in (folder / "resumed").iterdir()}
     for name in names:
@@ -227,7 +227,7 @@ def test_a_model_is_named_by_folder_pin_or_id(kind: str, tmp_path: Path, monkeyp
 def test_the_embedded_bert_and_gpt2_are_read(model: str) -> None:
     """The classifier that transformers builds of the whole model, with the same last layers, has the same losses."""
     frozen, layers = Frozen(model, 24), last_layers(model)
-    assert len(layers.tensors) == 2  # a pooler, or a norm: neither has a classifier
+    assert len(layers.tensors) == 2  # a pooler or a norm, without a classifier
     head = layers.head(3, Noise.named(1, "begin"))
     texts = ["The room was cold, and the waiter rude.", "Lovely!", "We shall come back " * 10]
     whole: Any = AutoModelForSequenceClassification.from_pretrained(frozen.folder, num_labels=3, dtype=torch.float32)

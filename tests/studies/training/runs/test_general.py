@@ -156,7 +156,7 @@ def test_adapters_go_the_second_way(kind: str, tmp_path: Path) -> None:
         adapted = peft.get_peft_model(module, config)
     head = trainable(adapted, LENGTH)
     adapters = {"bert": 2 * 2 * 2 * (2 * 32), "gpt2": 2 * 2 * (32 + 96)}[kind]
-    assert head.size == adapters + {"bert": 66, "gpt2": 64}[kind]  # classifier or scorer are trained whole
+    assert head.size == adapters + {"bert": 66, "gpt2": 64}[kind]  # the classifier or scorer is trained in full
     same(head.gradients(frozen.padded(TEXTS), LABELS), DenseGradients(by_autograd(head, frozen.ids(TEXTS)), head.parts))
 
 
@@ -177,7 +177,7 @@ def test_a_text_that_gives_no_finite_gradient_counts_as_zero(
     np.testing.assert_array_equal(gradients.norms() == 0, bad)
     others = head.gradients(frozen.padded(TEXTS)[~bad], LABELS[~bad])
     for of_all, of_others in ((gradients, others), (gradients.part(2), others.part(2))):
-        # Five texts are summed in another order than three: in float32 the sixth digit. One text adds the order of 1.
+        # Five texts are summed in another order than three, which changes the sixth digit. One text adds about 1.
         total, without = of_all.weighted_sum(np.ones(5)), of_others.weighted_sum(np.ones(3))
         np.testing.assert_allclose(total, without, rtol=1e-5, atol=1e-5)
     assert not gradients.part(0).product(np.ones(32 * 32))[bad].any()

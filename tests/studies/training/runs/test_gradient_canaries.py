@@ -1,4 +1,4 @@
-"""Gradient canaries: what they show of noise and sampling, by the arithmetic of gradients written out."""
+"""Gradient canaries: their scores agree with explicit arithmetic on gradients, for each noise and sampling."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ def rows(count: int = 5, size: int = 9) -> np.ndarray:
 
 
 def test_dense_gradients_are_their_matrix() -> None:
-    matrix = rows(5, 20_000)  # more columns than are summed at a time
+    matrix = rows(5, 20_000)  # more columns than are processed at a time
     dense, weights = DenseGradients(matrix, (19_000, 1_000)), np.arange(5.0)
     exact = matrix.astype(np.float64)
     assert np.allclose(dense.norms(), np.linalg.norm(exact, axis=1), rtol=1e-12)

@@ -1,4 +1,4 @@
-"""Inner products between texts' gradients: of the head in closed form, of more tensors in blocks."""
+"""Inner products between texts' gradients: in closed form for the head, in blocks for more tensors."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def by_torch(folder: Path, head: Head, ids: list[list[int]]) -> NDArray[np.float
     model: Any = AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float64).eval()
     every = dict(model.named_parameters())
     trained = {name: torch.from_numpy(tensor).double() for name, tensor in head.parameters.items()}
-    assert [*trained] == [name for name in every if name in trained]  # the model has these, in this order
+    assert [*trained] == [name for name in every if name in trained]  # these names exist in the model, in this order
 
     def loss(tensors: dict[str, torch.Tensor], tokens: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
         output = torch.func.functional_call(model, {**every, **tensors}, (), {"input_ids": tokens[None]})
@@ -161,7 +161,7 @@ def test_a_clipped_sum_moves_by_at_most_c_when_an_example_goes(kind: str) -> Non
 def test_an_example_that_is_not_finite_counts_as_zero(kind: str, bad: float) -> None:
     head, (states, labels) = random_head(kind), batch(5)
     without = head.gradients(np.delete(states, 2, 0), np.delete(labels, 2))
-    whole = head.gradients(states.copy(), labels)  # products of as many rows, which round alike on any processor
+    whole = head.gradients(states.copy(), labels)  # equal numbers of rows round alike on any processor
     states[2, 1] = bad
     with np.errstate(all="ignore"):
         gradients = head.gradients(states, labels)

@@ -42,7 +42,7 @@ def test_they_are_autograds(folders: dict[str, Path], kind: str, tensors: Tensor
         gradient = model.gradient(text, label)
         whole = float(sum((grad**2).sum() for grad in gradient)) ** 0.5
         for i, (grad, other) in enumerate(zip(gradient, vector, strict=True)):
-            scale = 3e-5 * float(grad.norm()) + 1e-7 * whole  # that of a key's bias is zero, but for rounding
+            scale = 3e-5 * float(grad.norm()) + 1e-7 * whole  # the gradient of a key's bias is zero up to rounding
             assert abs(float((grad * other).sum()) - float(result.inner[row, i])) < scale * float(other.norm())
             assert abs(float((grad**2).sum()) - float(result.squares[row, i])) < scale * whole
     assert not result.inner.requires_grad

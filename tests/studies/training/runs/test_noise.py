@@ -1,4 +1,4 @@
-"""Statistical tests have fixed seeds; where chance could fail them, its probability is stated."""
+"""Training noise. Statistical tests have fixed seeds; those that chance could fail state its probability."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_an_empty_batch_has_noise_where_examples_come_and_go() -> None:
     empty = DenseGradients(np.empty((0, 400), np.float32))
     for noise in (GaussianNoise(0.7), ScaledNoise(0.7)):
         assert noise.update(empty, BATCH, stream("empty")).std() == pytest.approx(0.7 / float(BATCH), rel=0.2)
-    assert not DirectionalNoise(5.0).update(empty, BATCH, stream("empty")).any()  # batches have a public size there
+    assert not DirectionalNoise(5.0).update(empty, BATCH, stream("empty")).any()  # here batches have a public size
 
 
 @pytest.mark.parametrize("noise", [GaussianNoise(0.7), ScaledNoise(0.7), DirectionalNoise(50.0)], ids=repr)

@@ -1,4 +1,4 @@
-"""Statistical tests have fixed seeds; thresholds are exceeded by chance with the stated probability."""
+"""Normal numbers. Statistical tests have fixed seeds and thresholds with a stated probability of a false alarm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A head that learns its texts by heart gives its canaries away; one with noise does not."""
+"""A head that memorises its texts reveals its canaries; a head trained with noise does not."""
 
 from __future__ import annotations
 

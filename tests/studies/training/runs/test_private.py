@@ -1,4 +1,4 @@
-"""The training loop: what it computes, what it refuses, and that a kill changes no byte."""
+"""The training loop: its computation, its refusals, and that a kill changes no byte."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_an_empty_batch_is_a_step_with_noise() -> None:
     seen = chosen.noise.seen  # type: ignore[attr-defined]
     assert len(seen) == chosen.schedule.steps == 80
     assert [count for count, _, _ in seen] == trained.batches.tolist()
-    assert 10 < (trained.batches == 0).sum() < 50  # of 80 some 29: outside in less than 1 of 100,000 runs
+    assert 10 < (trained.batches == 0).sum() < 50  # 29 of 80 expected; fails in less than 1 of 100,000 runs
     assert np.array_equal(np.isnan(trained.norms), trained.batches == 0)
     assert all(noise != 0 for _, _, noise in seen)
 
@@ -144,7 +144,7 @@ def test_killed_at_several_points_it_ends_in_the_same_bytes(tmp_path: Path) -> N
         process.send_signal(signal.SIGKILL)
         finished(process)
         written.append(checkpoint.read_bytes())
-    assert [*map(steps, written)] == [3, 5]  # the second went on from where the first was
+    assert [*map(steps, written)] == [3, 5]  # the second run resumed where the first stopped
     subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
     assert out.read_bytes() == b"".join(part.tobytes() for part in parts)
     assert not checkpoint.exists()

@@ -1,4 +1,4 @@
-"""Batches are those that the accountant counts: the schedule that it takes is the one that they are drawn from."""
+"""The sampled batches are those that the accountant assumes, because both use the same schedule."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_poisson_coins_are_fair_and_independent() -> None:
         assert stats.chisquare(np.bincount(cells, minlength=5), expected).pvalue > 1e-4
     both = (chosen[:, :-1] & chosen[:, 1:]).sum(), (chosen[:-1] & chosen[1:]).sum()
     for times, pairs in zip(both, (3000 * 59, 2999 * 60), strict=True):
-        # neighbouring pairs overlap, so their variance is a little more than binomial: p^2 (1 - p^2) + 2 (p^3 - p^4)
+        # Neighbouring pairs overlap, so the variance is slightly more than binomial: p^2 (1 - p^2) + 2 (p^3 - p^4).
         variance = pairs * (1 / 9 * 8 / 9 + 2 * (1 / 27 - 1 / 81))
         assert abs(times - pairs / 9) < 3.9 * variance**0.5
 
@@ -45,7 +45,7 @@ def test_empty_batches_are_steps() -> None:
     schedule = Poisson(texts=4, batch=1, epochs=50)
     sizes = participation(schedule).sum(1)
     assert len(sizes) == 200
-    assert (sizes == 0).sum() > 30  # (3/4)^4 of 200 are 63; fewer than 31 in 1 of 10 million runs
+    assert (sizes == 0).sum() > 30  # 63 are expected, (3/4)^4 of 200; fewer than 31 occur in 1 of 10 million runs
 
 
 def test_a_pass_of_shuffled_batches_has_every_example_once_and_all_passes_are_alike() -> None:

@@ -1,4 +1,4 @@
-"""Heads that are trained side by side are those that are trained one by one."""
+"""Heads trained together equal heads trained one by one."""
 
 from __future__ import annotations
 

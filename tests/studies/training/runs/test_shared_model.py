@@ -1,4 +1,4 @@
-"""The model that server and clients share: which tensors, which texts, which gradients."""
+"""The model that server and clients share: its tensors, texts and gradients."""
 
 from __future__ import annotations
 

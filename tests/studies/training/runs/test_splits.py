@@ -37,7 +37,7 @@ def test_overlapping_references_are_like_the_target() -> None:
     assert (split.members.sum(axis=0) == 3).all()
     assert split.members.shape == (6, 30)
     assert len({tuple(row) for row in split.members}) == 6
-    assert not (np.diff(questioned) > 0).all()  # in random order: a part of them is a sample
+    assert not (np.diff(questioned) > 0).all()  # in random order, so that any part of them is a sample
     odd = overlapping(labels, TRAINING, 5, np.random.default_rng(1))
     assert (odd.chosen == split.chosen[:5]).all()
 

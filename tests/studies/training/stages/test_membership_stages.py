@@ -1,4 +1,4 @@
-"""Stages references and membership: on features of random numbers, whose labels a head can only learn by heart."""
+"""The stages references and membership, on random features, whose labels a head can only memorise."""
 
 from __future__ import annotations
 

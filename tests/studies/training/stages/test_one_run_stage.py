@@ -1,4 +1,4 @@
-"""Stage one_run: lower bounds beside accountants, for every kind of canary and noise."""
+"""The stage one_run: lower bounds next to accountants' epsilons, for every kind of canary and noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stages sent and reconstruction: what they write, what they leave alone, and what they refuse."""
+"""The stages sent and reconstruction: their outputs, what they do not rerun, and refusals."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_what_is_sent_and_what_is_found() -> None:
     assert grams.shape == (1, 12, 12)
     reconstruct()
     every = tables.read(reconstruction_path("songs", "texts"), RECONSTRUCTED)
-    # 4 texts at 2 sizes: blind once, each of 2 attacks at 2 levels
+    # 4 texts at 2 sizes: the blind baseline once, and each of 2 attacks at 2 levels.
     assert len(every) == 4 * 2 * (1 + 2 * 2)
     assert set(every["truth"]) == attacked
     by = every.group_by("attack").agg(pl.col("true_log_likelihood").is_null().all()).rows()
@@ -257,7 +257,7 @@ def test_other_noises(noise: Any, levels: list[float] | None) -> None:
     if "candidates" in attacks:
         rows = tables.read(reconstruction_path("songs", "candidates"), CANDIDATES)
         assert rows["level"].unique().sort().to_list() == (levels or [None])
-        assert not reconstruction_path("songs", "texts").exists()  # without a search no baseline either
+        assert not reconstruction_path("songs", "texts").exists()  # without a search there is no baseline either
     else:
         assert {*read_texts()["level"].drop_nulls()} == {*(levels or [])}
 

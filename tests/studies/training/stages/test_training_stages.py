@@ -1,4 +1,4 @@
-"""Stages features and private_training, and what trainings claim: from prepared texts to trained heads."""
+"""The stages features and private_training, and the claims of trainings: from prepared texts to trained heads."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_texts_are_balanced_and_counted_as_asked(project: Path) -> None:
     assert {*fewer.rows} < {*texts.rows}
     cells(project, texts=50)
     assert len(training_texts(read(), "songs")) == 50
-    assert len(texts_tested_on(read(), "songs")) == 30  # the test split stays as it is
+    assert len(texts_tested_on(read(), "songs")) == 30  # the test split does not change
     assert np.bincount(texts_tested_on(read(), "songs").labels).tolist() == [22, 8]
 
 
@@ -184,7 +184,7 @@ def test_a_check_of_the_project_says_so_too(changes: dict[str, Any], message: st
     params = read()
     with pytest.raises(UserError, match=message):
         check_texts(params, "songs", table)
-    check_texts(params, "reviews", table)  # whose texts no cell is trained on
+    check_texts(params, "reviews", table)  # no cell is trained on this data set
 
 
 def test_labels_of_one_class_or_none_are_refused(project: Path) -> None:
@@ -239,7 +239,7 @@ def test_every_epsilon_says_neighbours_sampling_accountant_and_delta(project: Pa
     assert table.filter(cell="scaled")["level"].unique().to_list() == [0.7]  # sigma 0 claims nothing
     assert {*table.filter(cell="vmf")["neighbours"]} == {"replaced"}
     pure = table.filter(cell="vmf", accountant="pure")["upper"].item()
-    assert pure == pytest.approx(2 * 3 * 4 * 12)  # 2 kappa a draw, four parts, all steps
+    assert pure == pytest.approx(2 * 3 * 4 * 12)  # 2 kappa per draw, for four parts and all steps
     assert table.filter(cell="vmf", accountant="published")["upper"].item() == pytest.approx(2 * 3 * 2)  # sqrt(4)
 
 

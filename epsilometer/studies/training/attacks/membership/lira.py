@@ -23,7 +23,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.studies.training.attacks.membership.shared.references import check_outside, references
 from epsilometer.studies.training.membership import Evidence, log_odds
 
-OWN_VARIANCES = 64  # number of shadow models from which on variances are estimated for each example
+OWN_VARIANCES = 64  # minimum number of shadow models for estimating variances for each example
 _LEAST = 1e-30  # minimum variance
 
 

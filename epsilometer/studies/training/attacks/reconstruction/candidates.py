@@ -16,8 +16,9 @@ outside the candidates' span is chi-squared. So a trial can be sampled from the 
 numbers, and has exactly the same law as if noise were added to all d numbers of a gradient. For draws by parts, the
 scores of the parts are added.
 
-A score is the log likelihood up to a term that is the same for all candidates. A candidate whose gradient is zero has a
-uniform draw; its score is ln M(kappa), because the other densities are divided by M(kappa).
+A score is the log likelihood up to a term that is the same for all candidates. If a candidate's gradient is zero, its
+draw is uniform, and its score is ln M(kappa). M(kappa), the mean of e^(kappa <u, y>) over uniform y, is the normaliser
+that the other scores leave out.
 
 The true success rate is known for k = 2: `auditing.claims.reconstruction_bounds.pair_success`.
 """

@@ -6,9 +6,9 @@ word embeddings. After a tenth of the steps, moves begin: at regular intervals e
 rearrangements of its tokens. The criterion is the matching loss plus a weight times a language model's loss on the
 nearest words. The result consists of the words nearest to the best embeddings, by cosine.
 
-The constants are those of the released settings for BERT with loss `cos`; values for `tag` are in brackets. Learning
-rate .01, times .89 every 50 steps; 2,000 steps, moves every 75; 500 starts and 500 rearrangements of the best start;
-weight of the lengths 1 (25), of the language model .2 (60).
+The constants are those of the released settings for BERT. The learning rate is .01, times .89 every 50 steps. There are
+2,000 steps with moves every 75, 500 starts, and 500 rearrangements of the best start. With the loss `cos`, the penalty
+on lengths has weight 1 and the language model .2; with the loss `tag`, 25 and 60.
 
 Differences from the released code:
 

@@ -3,10 +3,10 @@
 The server computes, for any text, the log likelihood of the received gradient (`shared.law`) and adds the text's log
 probability by a masked language model (`shared.prior`). Each step of the search changes one token. The derivative with
 respect to the word embeddings gives, to first order, the gain of every token at every position (Ebrahimi, Rao, Lowd and
-Dou, "HotFlip", ACL 2018). The best few changes are scored exactly in one batch (`training.inner_products`), and the
-best of them is accepted if it is a gain. If none is, exchanges of two tokens are tried. The texts of a batch are
-improved in turn, given the others. Starts are a text of masks, a public text of the same length, and another attack's
-result (`improve`).
+Dou, "HotFlip", ACL 2018). The few changes of largest estimated gain are scored exactly in one batch
+(`training.inner_products`), and the best of them is accepted if its exact gain is positive. Otherwise, exchanges of two
+tokens are tried. The texts of a batch are improved in turn, each given the current versions of the others. The search
+starts from a text of masks, from a public text of the same length, and from another attack's result (`improve`).
 
 The attack reports the likelihood of its text and, through `explain`, that of the true text. If the true text is less
 likely, it is not the best explanation of the sent gradient, and an attack without other knowledge would recover it only

@@ -1,4 +1,4 @@
-"""Membership attacks, on models of known law and against slow loops."""
+"""Membership attacks, on models of known law and compared with slow loops."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_all_are_there() -> None:
 def test_the_area_is_that_of_the_law(name: str) -> None:
     """Examples alike, 4,000 of them: the threshold is the best attack. 5 standard errors are .045: chance 1e-6."""
     of = toy(4000, 64, shift=1.0, spread=0.0)
-    loss = 0.01 if name in ("lira", "shadow") else 0.0  # what they learn is not quite the law
+    loss = 0.01 if name in ("lira", "shadow") else 0.0  # these attacks learn the law only approximately
     assert area_of(attack(name), of) == pytest.approx(norm.cdf(1 / math.sqrt(2)) - loss, abs=0.045)
 
 
@@ -83,7 +83,7 @@ def test_lira_has_variances_of_its_own_from_64_shadows_on() -> None:
     assert mean == pytest.approx([phi[1:, 0].mean(), phi[:, 1].mean()])
     _, of_single = moments(phi, which, single=True)
     assert of_single == pytest.approx([(62 * own[0] + 63 * own[1]) / 125] * 2)
-    # and the scores: of two deviations alike, that of the steadier example weighs more, or as much
+    # Of two equal deviations, that of the example with smaller variance has at least the same weight in the scores.
     target, inside = np.array([[1.0, 1.0]]), np.arange(64)[:, None] % 2 == [[0, 0]]
     single = LiRA(online=False).score(evidence(target, phi[:63], inside[:63]))[0]
     own_scores = LiRA(online=False).score(evidence(target, phi, inside))[0]
@@ -150,7 +150,7 @@ def test_a_is_chosen_on_references_alone_and_well(spread: float, least: float, m
     by_choice = {a: area_of(RMIA(a=a), of) for a in rmia.CHOICES}
     assert least <= a <= most
     assert by_choice[a] >= max(by_choice.values()) - 0.02
-    assert max(by_choice.values()) - min(by_choice.values()) > 0.02  # or there would be nothing to choose
+    assert max(by_choice.values()) - min(by_choice.values()) > 0.02  # otherwise there would be nothing to choose
     assert area_of(RMIA(), of) == by_choice[a]
 
 
@@ -228,7 +228,7 @@ class Spelled:
     def draw(
         self, texts: list[str], places: list, uniforms: NDArray[np.float64], allowed: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
-        assert allowed.tolist() == [True] * 8 + [False]  # a comma is no word
+        assert allowed.tolist() == [True] * 8 + [False]  # a comma is not a word
         return (uniforms * 8).astype(np.int64)
 
 
@@ -236,7 +236,7 @@ def test_neighbours_differ_in_one_word_and_are_weighed() -> None:
     """By p(new) / (1 - p(old))."""
     (some,) = one_word(Spelled(), ["A z, b!"])  # type: ignore[arg-type]
     assert len(some) == 18  # 6 proposals for each of 3 words
-    assert some[0] == "A z, a!"  # .5 / (1 - .25), before .25 / (1 - .5) and .5 / 1, equal in exact numbers alone
+    assert some[0] == "A z, a!"  # .5 / (1 - .25), before .25 / (1 - .5) and .5 / 1, whose order is due to rounding
     assert {*some[1:3]} == {"b z, b!", "A a, b!"}
     assert not {"A z, b!", "a z, b!"} & {*some}
     (many,) = one_word(Spelled(), [" ".join("abcdefgh" * 3)])  # type: ignore[arg-type]
@@ -263,7 +263,7 @@ def test_respanned_neighbours_keep_the_other_words() -> None:
         same = [a == b for a, b in zip(neighbour.split(), texts[0].split(), strict=True)]
         assert same.count(False) == 2
     again = respanned(Spelled(), texts[2:], Noise.named(np.array([2]), 1, "spans"))  # type: ignore[arg-type]
-    assert again == neighbours[2:]  # a text's neighbours are its own
+    assert again == neighbours[2:]  # a text's neighbours do not depend on other texts
 
 
 @pytest.mark.parametrize("kind", ["words", "spans"])

@@ -1,4 +1,4 @@
-"""Which of k texts was it: the optimal adversary's success against its known law, and against noise in all numbers."""
+"""Identification among k texts: the optimal adversary's success agrees with its law, and with noise on all numbers."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_equal_gradients_are_guessed_and_none_is_missed_without_noise(gradients:
         (scores,) = Candidates().log_likelihoods(
             [pool(gradients)], sets, np.array([0, 1]), [noise], np.random.default_rng(0)
         )
-        assert scores[0, 0] == pytest.approx(scores[0, 1], abs=2e-3)  # the ridge that lets their factor exist
+        assert scores[0, 0] == pytest.approx(scores[0, 1], abs=2e-3)  # tolerance for the ridge in `_projections`
     (clean,) = Candidates().log_likelihoods(
         [pool(gradients)], sets, np.array([0, 1]), [NoNoise()], np.random.default_rng(0)
     )

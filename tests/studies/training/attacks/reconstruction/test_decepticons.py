@@ -1,4 +1,4 @@
-"""Decepticons: what holds by construction of its malicious models, in both variants."""
+"""Decepticons: properties that its malicious models have by construction, in both variants."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_published_recovers_every_token_that_lies_alone_in_its_bin(bert: Path) -
     model = SharedModel(bert, longest=16)
     ready = Decepticons(variant="published").prepare(model, knows(PUBLIC))
     assert isinstance(ready, bins.Bins)
-    ids = model.encode([PUBLIC[0], PUBLIC[0], "w3 w14 w15 w9 w26 w5"])  # twins share their bins
+    ids = model.encode([PUBLIC[0], PUBLIC[0], "w3 w14 w15 w9 w26 w5"])  # equal texts share their bins
     inputs: list[list[torch.Tensor]] = [[] for _ in range(ready.blocks)]
     layers = ready.model.network.bert.encoder.layer[: ready.blocks]
     for states, layer in zip(inputs, layers, strict=True):
@@ -115,7 +115,7 @@ def test_aware_reads_what_is_masked_around(tmp_path: Path) -> None:
 
 
 def test_aware_reads_all_but_the_last_word_of_a_causal_model(gpt2: Path) -> None:
-    model = SharedModel(gpt2, objective="causal", tensors="all", longest=12)  # no word here is among the rare ones
+    model = SharedModel(gpt2, objective="causal", tensors="all", longest=12)  # none of these words is rare
     ready = Decepticons(batch=1).prepare(model, knows(["a b c d", "e f g h"]))
     ids = model.encode(["a d c b e"])[0]
     reading = ready.reconstruct(answer(ready.model, [ids], [None]), knows([]).generator).ids[0]
@@ -132,7 +132,7 @@ def test_the_length_of_the_gradient_is_in_the_rows_that_are_read(architecture: s
     weights = ModelWeights(ready.model)
     rows = sum(float(weights.read(tensors, "up.weight", b).double().square().sum()) for b in range(weights.blocks - 1))
     assert rows > 0.99 * float(np.sum(sent.update.astype(np.float64) ** 2))
-    assert np.linalg.norm(sent.update) > 1  # so that clipping makes nothing smaller than it must
+    assert np.linalg.norm(sent.update) > 1  # so clipping does not shrink the gradient more than needed
 
 
 def test_a_model_is_refused_by_what_it_lacks(bert: Path, gpt2: Path, tmp_path: Path) -> None:

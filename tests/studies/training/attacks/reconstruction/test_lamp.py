@@ -1,4 +1,4 @@
-"""LAMP: its losses against gradients written out, what it must not move, and that the truth is where it ends."""
+"""LAMP: its losses agree with gradients computed in full, special tokens stay in place, and the truth is a minimum."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_losses_are_those_of_gradients_written_out(model: SharedModel, sent: Sen
     candidates = torch.stack(embedded(model, ["w2 w5 w6", "w1 w1 w1", "w6 w2 w5"]))
     losses = matching.losses(embeddings, 1, candidates)
     for candidate, loss in zip(candidates, losses, strict=True):
-        # Gradients of unlike labels nearly cancel, so float32's rounding shows.
+        # Gradients of different labels nearly cancel, so float32 rounding is noticeable.
         assert float(loss) == pytest.approx(written_out(model, sent, [embeddings[0], candidate], kind), rel=0.02)
 
 

@@ -1,4 +1,4 @@
-"""Ascent on the likelihood of a noisy gradient: its law, what it finds, and what it says of the truth."""
+"""Ascent on the likelihood of a noisy gradient: its law, its results, and its report on the true text."""
 
 from __future__ import annotations
 

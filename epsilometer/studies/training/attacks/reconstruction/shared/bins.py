@@ -1,11 +1,11 @@
 """The bins of Decepticons as published (Fowl et al. 2023), and their decoding.
 
-**The model.** Norms are neutral, and attention passes nothing on, with one exception. The first dimensions of word and
-position vectors are set to 0, and the first attention fills them with the next dimensions of the token that is most
-similar to position 0; this is the sentence's tag. In each first feed-forward layer, every row is the same random
-vector, the probe, and the biases are minus the quantiles of the probe's values. So row r has a gradient only from
-tokens above quantile r. The second feed-forward layers write very little into the last dimension, through which the
-gradient flows back from the loss.
+**The model.** Norms are neutral, and only the first attention writes anything. It writes the sentence's tag into the
+first dimensions, which are 0 in all word and position vectors. The tag is a copy of the next dimensions of the token
+most similar to position 0. In each first feed-forward layer, every row is the same random vector, the probe, and the
+biases are minus the quantiles of the probe's values. So row r has a gradient only from tokens above quantile r. The
+second feed-forward layers write very little into the last dimension, through which the gradient flows back from the
+loss.
 
 **Decoding.** A bin is the interval between two consecutive quantiles. The difference of two consecutive rows' gradients
 contains the tokens of one bin, and the difference of their bias gradients contains the weight of these tokens. The

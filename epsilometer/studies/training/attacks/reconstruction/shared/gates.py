@@ -1,10 +1,10 @@
 """A model whose clipped gradient reveals the text: the malicious parameters of Decepticons' variant `aware`.
 
-Decepticons (Fowl et al. 2023) sets bins: feed-forward rows that open one after another as a projection of the token
-grows, so that a token is a difference of rows. With noise, this wastes nearly all of the gradient. A token is spread
-over half of the rows but decoded from two, and after clipping the bins have a billionth of the gradient's length. A
-server that knows the clipping length C and the noise can set the same layers so that the rows it decodes get the whole
-length:
+Decepticons (Fowl et al. 2023) sorts tokens into bins by their projection on a random direction. Feed-forward row r is
+open for all tokens whose projection exceeds a threshold, which grows with r, so the gradients of two consecutive rows
+differ by the tokens of one bin. With noise, this wastes nearly all of the gradient. A token is spread over half of the
+rows but decoded from two, and after clipping, the bins have a billionth of the gradient's length. A server that knows
+the clipping length C and the noise can set the same layers so that the decoded rows get nearly the whole length:
 
 - **Words are codewords.** Row w of the embedding table is a random balanced vector of +-1 on most dimensions. 30,522
   such vectors in 340 dimensions are nearly orthogonal.
@@ -21,8 +21,8 @@ length:
 - **A classifier's last attention is uniform** over all tokens. Otherwise only the first token (GPT-2: the last) would
   have a gradient.
 
-Thresholds are weights on a constant dimension instead of biases, so that the scale of the norms, which differs between
-texts, cancels.
+The norms scale each text differently. Thresholds are weights on a constant dimension instead of biases, so that this
+scale cancels.
 
 Capacity: a text of n tokens sends each token with length C/sqrt(n), as one of V nearly orthogonal signals in noise of
 deviation sigma C. Orthogonal signals are distinguished reliably once 1/(2 n sigma^2) > ln V, that is, n ln V < 1/(2

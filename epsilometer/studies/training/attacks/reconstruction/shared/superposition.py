@@ -5,7 +5,7 @@ of each gate for sentence s, the same at every position. The words w and the ope
 
 1. The k rows are projected on the directions with the largest energy over all positions, one direction per sentence.
    This removes the noise in the other directions.
-2. Matching pursuit finds, at each position, as many codewords as there are sentences that reach it. It chooses the
+2. Matching pursuit finds, at each position, one codeword for each sentence that reaches this position. It chooses the
    codeword with the largest inner product, refits all amplitudes of the position, and repeats.
 3. The amplitudes are grouped by direction into sentences, at most one for each sentence and position
    (`linear_sum_assignment`).
@@ -164,7 +164,7 @@ def _in_order(
 
 
 def _amplitude(rows: NDArray[np.float64], lengths: NDArray[np.int64], dimensions: int) -> NDArray[np.float64]:
-    """Return the lengths [sentences] of G_s, if the energy is shared as for gradients of equal length."""
+    """Return the lengths [sentences] of G_s, assuming that all sentences' gradients have the same length."""
     energy = (rows**2).sum() / max(len(lengths), 1)
     return np.sqrt(energy / (lengths * dimensions))
 
