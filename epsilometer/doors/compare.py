@@ -97,7 +97,7 @@ def observed_by(question: Question, subjects: Sequence[Subject], trials: int | N
         check(question, of)
     count = question.usual if trials is None else trials
     check_trials(count)
-    sides = [{each.name: each for each in question.observe(of, count)} for of in subjects]
+    sides: list[Figures] = [{each.name: each for each in question.observe(of, count)} for of in subjects]
     for of in subjects:
         of.tally.say()
     return sides

@@ -6,8 +6,8 @@ stated distance is the distance between them, so the alternative reverses their 
 
 Figures are modelled as normal, with the standard deviations of their 99 % intervals, and shares of n texts as binomial.
 If an interval begins at 0, its whole length counts as the half-width. Intervals of losses widen
-with the loss. So two losses are both given the narrower of their intervals, because under the alternative the loss that
-is larger here would be the smaller one.
+with the loss. So if one loss is claimed to be larger than another, both are given the narrower of their intervals,
+because under the alternative the loss that is larger here would be the smaller one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def power(ends: Ends, rule: str, other: Ends, against: float, *, losses: bool = 
     figures are losses.
     """
     wide, wide_other = _half(ends), 0.0 if rule == "NEAR" else _half(other)
-    if losses and other[0] != other[1]:
+    if losses and rule != "NEAR" and other[0] != other[1]:
         wide = wide_other = min(wide, wide_other)
     if not math.isfinite(wide + wide_other):
         return 0.0

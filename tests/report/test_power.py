@@ -44,6 +44,10 @@ def test_of_two_losses_the_narrower_interval_counts() -> None:
     assert power((7.0, math.inf), "ABOVE", (0.1, 0.2), 1, losses=True) > 0.99
 
 
+def test_a_claim_that_losses_are_near_has_the_power_of_its_own_interval() -> None:
+    assert power((0.4, 0.6), "NEAR", (0.2, 0.3), 0.1, losses=True) == pytest.approx(0.5, abs=1e-4)
+
+
 def test_the_power_of_a_share_is_binomial() -> None:
     value = power_of_share(20, lambda hits: hits <= 3, (0.1, 0.05))
     assert value == pytest.approx(binom.cdf(3, 20, 0.05))

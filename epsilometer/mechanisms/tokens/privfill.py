@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from epsilometer.core.component import component
+from epsilometer.core.exact_samplers import ExactDraws
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, check_epsilons
 from epsilometer.core.mechanism import OneOfGrid, Rewrites, Unread
 from epsilometer.core.ragged import Ragged
@@ -124,8 +125,10 @@ class PrivFill(OneOfGrid):
         own = np.arange(counts.max(initial=1)) < counts[:, None]  # [texts, most blanks]: True for a blank that exists
         results = []
         for epsilon, noise in zip(epsilons, noises, strict=True):
-            draws = noise.exact
-            if draws is None:
+            draws: ExactDraws | NDArray[np.float64]
+            if noise.exact is not None:
+                draws = noise.exact
+            else:
                 draws = noise.uniforms(own.shape[1] * self.max_new_tokens).reshape(*own.shape, -1)[own]
             units = generate(
                 filler.model,

@@ -92,10 +92,10 @@ class Distributed(WordVectorMechanism, OneOfGrid):
             words = self.vocabulary.distance(texts, pairs, np.not_equal)
             return np.where(np.isfinite(words), np.minimum(words, 1), np.inf)
         units = self.vocabulary.encode(texts)
-        every, apart = Ragged(self.shares(units), units.offsets), np.full(len(pairs), np.inf)
+        shares, apart = np.split(self.shares(units), units.offsets[1:-1]), np.full(len(pairs), np.inf)
         for place, (left, right) in enumerate(pairs):
             if len(units.row(left)) == len(units.row(right)):
-                larger = np.maximum(every.row(left), every.row(right))
+                larger = np.maximum(shares[left], shares[right])
                 apart[place] = larger @ self.vectors.between(units.row(left), units.row(right))
         return apart
 
