@@ -52,7 +52,7 @@ from epsilometer.report.wording import (
 )
 from epsilometer.text.language import LEAST, function_words
 
-ANYWAY = "kept for any texts"
+ANYWAY = "no text could have shown the opposite"
 
 
 def section(results: TextResults) -> Section:
@@ -448,12 +448,9 @@ def otherwise(limits: Sequence[Mapping[str, Any]], claimed: float | None) -> str
     ]
     counted = [limit_name(each["limit"]) for each in within if each["high_by"] == By.RELEASES]
     said = [f"{listed(by_claim)}: by the claim, {ANYWAY}"] if by_claim else []
-    return "; ".join(
-        [
-            *said,
-            *([f"{listed(counted)}: kept for any draw, because all possible releases were counted"] if counted else []),
-        ]
-    )
+    if counted:
+        said.append(f"{listed(counted)}: no draw could have shown the opposite, as all possible releases were counted")
+    return "; ".join(said)
 
 
 def between(row: Mapping[str, Any], counted: Counts = MappingProxyType({})) -> str:
