@@ -135,7 +135,7 @@ Public = Annotated[
 
 @dataclass(frozen=True)
 class EndpointOptions:
-    """A deployed service, with limits on the texts it may see and the requests it may cost."""
+    """Options for a deployed service: its address, whether it may see private texts, and limits on its requests."""
 
     endpoint: Annotated[
         str | None,
@@ -171,7 +171,8 @@ class EndpointOptions:
     def mechanism(self, settings: Sequence[str], *, private: bool = True) -> Endpoint:
         """Return the service as a mechanism, with further settings KEY=VALUE.
 
-        private: whether it would see the user's texts. Raises UserError if it must not see them, or lacks a setting.
+        private: True if the service would see private texts. Raises UserError if it must not see them, or if a setting
+        is missing.
         """
         from epsilometer.core.component import build
         from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
@@ -353,7 +354,10 @@ class TextOptions:
         return texts
 
     def table(self, source: str | Path, columns: Sequence[str] = ()) -> pl.DataFrame:
-        """Return the distinct texts with these columns, lists joined to lines, and the file's annotated identifiers."""
+        """Return the distinct texts, these columns, and the file's annotated identifiers.
+
+        A list in one of these columns becomes a text with one item per line.
+        """
         import polars as pl
 
         from epsilometer.corpora.reading import prepare, read
@@ -387,7 +391,7 @@ class LedgerOptions:
         return self.ledger or file.parent / ".epsilometer-ledger"
 
     def say(self, standing: Standing) -> None:
-        """Note the new total of people who were in an earlier release."""
+        """If people of an earlier release are in this one, note their number and the new largest sum of a person."""
         if standing.again:
             note(
                 f"{standing.again:,} people are in an earlier release: the largest sum of a person is now "

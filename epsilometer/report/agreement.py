@@ -2,9 +2,11 @@
 
 Each rule compares a cell of a table with a number, a word or another cell, by one of five relations:
 
-- ABOVE, BELOW: agrees if the cell's whole interval is above (below) the other's, disagrees if no part of it is.
-- NEAR, with a distance `by`: agrees if every number of the interval is within `by` of every number of the other's;
-  disagrees if no number is. An interval that is too wide to agree is *not testable here* unless it disagrees.
+- ABOVE, BELOW: agrees if every number of the cell's interval is above (below) every number of the other's; disagrees if
+  none is above (below) any.
+- NEAR, with a distance `by`: agrees if every number of the cell's interval is within `by` of every number of the
+  other's; disagrees if none is within `by` of any. An interval that is too wide to agree is *not testable here* unless
+  it disagrees.
 - IS, IS NOT: the cell is the verdict of another test, and is compared word for word.
 - NO EFFECT AT: the cell is the p-value of a test of the claim that nothing changes. The rule disagrees if the p-value
   is at most the other number. A larger p-value does not show that nothing changes, so the claim is then undecided.
@@ -19,12 +21,12 @@ texts leads to the same verdict. An undecided share is *not testable here* if no
 disagrees.
 
 A number without an interval needs one of three facts. `off` states by how much chance may change the number or, if it
-is compared with another cell, their difference; the claims explain why. `factor` states the same as a factor. `exact`
-states that chance plays no part, as in a law, a bound or a complete count.
+is compared with another cell, their difference. `factor` states the same as a factor. `exact` states that chance plays
+no part, as in a law, a bound or a complete count.
 
-`against` states an alternative that the paper denies: the truth on the wrong side, at this distance. If the rule would
-then say *disagrees* with a probability below .8 (`report.power`), the verdict is *not testable here*. `report.claims`
-has the fields of a rule.
+`against` states an alternative that the paper denies: the true value lies on the wrong side of the other number, at the
+distance `against` from it (for NEAR: at the distance `by` + `against`). If the rule would then say *disagrees* with a
+probability below .8 (`report.power`), the verdict is *not testable here*. `report.claims` has the fields of a rule.
 """
 
 from __future__ import annotations
@@ -89,10 +91,11 @@ def agreement(
 def decided(
     cell: str, rule: str, other: str, by: str | None, *, against: float, of: int | None = None, off: float = 0
 ) -> bool:
-    """Return True if the rule could decide a claim: whether it would probably disagree if the claim were false.
+    """Return True if the rule could decide a claim, because it would probably disagree if the claim were false.
 
-    Probably: with a probability of at least `LEAST`. False: the truth is on the wrong side, at the distance `against`.
-    other: a share must have its interval. The other parameters are those of `agreement`.
+    Probably means with a probability of at least `LEAST`. If the claim is false, the true value is assumed to lie on
+    the wrong side of `other`, at the distance `against` (see the module). If `other` is a share, it must contain its
+    interval. The other parameters are those of `agreement`.
     """
     (least, most), reach = interval(other), interval(by or "0")[1]
     low, high = interval(cell, of)

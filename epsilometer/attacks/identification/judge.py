@@ -11,10 +11,10 @@ where the target's position is uniformly random. The answer is read in one of tw
 An empty rewrite is handled like any other. A local model is instructed not to reason first. A model behind an endpoint
 must be configured in the same way, or needs enough `answer_tokens` to reason.
 
-With `endpoint`, the model behind an OpenAI-compatible endpoint is asked, with reading: generate; `models/chat.py`
-describes the environment variables. Texts of a data set without `public: true` are then refused, unless `private_texts`
-allows the endpoint's provider to see them. The user's cache stores hashes of questions, the answered labels and token
-counts, and no texts, so that no answer is paid for twice.
+With `endpoint`, the questions go to a model behind an OpenAI-compatible endpoint, and `reading` must be `generate`;
+`models/chat.py` describes the environment variables. Texts of a data set without `public: true` are then refused,
+unless `private_texts` allows the endpoint's provider to see them. So that no answer is paid for twice, the user's cache
+stores hashes of questions, the answered labels and token counts. It stores no texts.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class LexicalAttack(ByScore):
             for start in range(0, len(candidates), _ROWS):
                 part = slice(start, start + _ROWS)
                 seen = weights.transform(_counted(counter, output.texts[part]), copy=False)
-                if 2 * candidates.shape[1] > features.shape[0]:  # for most texts, one product is faster
+                if 2 * candidates.shape[1] > features.shape[0]:  # more than half of all texts: one product is faster
                     cosines = (seen @ features.T).toarray()
                     scores[part] = np.take_along_axis(cosines, candidates[part].astype(np.int64), axis=1)
                     continue

@@ -142,8 +142,9 @@ def frontier(texts: TextSet) -> Frontier:
 def frontiers(served: Sequence[TextSet]) -> list[Frontier]:
     """Return F of each set, by all points where its slope changes.
 
-    F is concave, so its tangent with slope l is max sum_A w_A (g(A) - l h(A) / 2) under the first condition alone. For
-    the slope of a chord between two points, this maximum shows that F equals the chord, or gives a point of F above it.
+    F is concave, so its tangent with slope l has the intercept (at p = 0) max sum_A w_A (g(A) - l h(A) / 2), where w
+    meets the first condition alone. Let l be the slope of the chord between two points of F. If the tangent coincides
+    with the chord, F equals the chord between the points. Otherwise the maximum is at a point of F above the chord.
     """
     result: dict[int, Frontier] = {}
     for count in {len(texts.vectors) for texts in served}:

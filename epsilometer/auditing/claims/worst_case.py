@@ -2,10 +2,10 @@
 
 For inputs x, x' and an output y the loss is L = ln P(y | x) - ln P(y | x'), and the claim allows c(x, x').
 
-If a mechanism has laws, all its inputs and outputs are enumerated. Each input is a text of one unit. If the mechanism
-always releases the same number of units, an input has that many units with the same law (units are drawn independently,
-so their losses add up). A claim without a delta is violated if c - L < 0, up to rounding (1e-9), for some pair of
-inputs and some output. A claim with a delta is violated if, for some pair, the sum of P(y | x) - e^c P(y | x') over the
+If a mechanism has laws, all its inputs and outputs are enumerated. Each input is a text of one unit; or, if the
+mechanism releases n units for every text, a text whose n units all have the same law. Units are drawn independently, so
+their losses add up. A claim without a delta is violated if c - L < 0, up to rounding (1e-9), for some pair of inputs
+and some output. A claim with a delta is violated if, for some pair, the sum of P(y | x) - e^c P(y | x') over the
 outputs where it is positive exceeds delta.
 
 A mechanism without laws is sampled (`monte_carlo`). The loss is then a lower bound at confidence 1 - alpha over all
@@ -238,7 +238,10 @@ def _sampled(
 def exact(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], method: str = "exact", bound: float | None = None
 ) -> Finding:
-    """Return the largest excess over all pairs of texts and all outputs. A text has one unit, or n with one law."""
+    """Return the largest excess over all pairs of texts and all outputs.
+
+    Every text has one unit, or every text has n units that all have the text's law.
+    """
     if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs):
         raise TypeError("an exact check needs the mechanism's laws and inputs")
     table, units = _log_laws(mechanism, epsilon, texts)
@@ -283,7 +286,7 @@ def exact(
 
 
 def _log_laws(mechanism: HasLaws, epsilon: float, texts: Sequence[str]) -> tuple[NDArray[np.float64], int]:
-    """Return the log-laws [texts, outputs], and the number of units per text, which all have that law."""
+    """Return the log-laws [texts, outputs], and the number of units per text. All units of a text have its law."""
     laws = mechanism.laws(texts)
     own, units = one_law_each(laws)
     rows, place = np.unique(own, return_inverse=True)
@@ -334,7 +337,10 @@ def _with_delta(
 
 
 def one_law_each(laws: Laws) -> tuple[NDArray[np.integer], int]:
-    """Return the law row of each text [n], and its number of units. Raises UserError unless each text has one law."""
+    """Return the law row of each text [n], and the number of units per text.
+
+    Raises UserError unless all texts have the same number of units, and all units of a text the same law.
+    """
     units = int(laws.rows.lengths[0])
     own = laws.rows.values[:: max(1, units)]
     if not units or (laws.rows.lengths != units).any() or (laws.rows.values != np.repeat(own, units)).any():

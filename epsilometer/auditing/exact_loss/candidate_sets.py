@@ -1,7 +1,7 @@
 """The loss of guessing the source among k > 2 texts, estimated from draws.
 
-Bounds by the losses of pairs differ by up to a factor of k - 1 in the error. Among the equally likely texts of a set,
-an optimal adversary errs with probability
+From the losses of pairs alone, the lower and the upper bound on the error can be a factor of k - 1 apart. Among the
+equally likely texts of a set, an optimal adversary errs with probability
 
     e = 1/k sum over y of (S(y) - max over j of P_j(y)),    S = P_1 + ... + P_k.
 
@@ -14,8 +14,9 @@ from Q = (sum over pairs of sqrt(P_i P_j)) / Z. Then
 because every P_j except the largest is at most sqrt(P_j max P), which is a term of the sum in the denominator. So a
 large loss takes no more draws than a small one.
 
-**Only a likelihood** (generated text, hidden coins). y is a rewrite of a text chosen uniformly from the set, so it is
-drawn from Q = S / k. Then w = (S - max P) / S has the mean e, and n draws prove a loss of at most about ln n.
+**Only a likelihood** (generated text, or random choices that the output does not reveal). y is a rewrite of a text
+chosen uniformly from the set, so it is drawn from Q = S / k. Then w = (S - max P) / S has the mean e, and n draws prove
+a loss of at most about ln n.
 
 Only the mean over the sets is estimated, so each set is drawn in proportion to its weight in that mean. The interval is
 by betting.
@@ -117,10 +118,10 @@ def over_all(
 
 
 def among_sets(row: dict[str, Any], request: Request, sets: CandidateSets, effort: Effort) -> dict[str, Any]:
-    """Return a row of `EXACT` with its bounds by pairs replaced by the average over sets of texts.
+    """Return a row of `EXACT` in which the average over sets of texts replaces the bounds from the losses of pairs.
 
     The row for equal length then describes the sets whose texts all have equally many words. If there are no such sets,
-    the row is returned unchanged. If the bounds by pairs are already narrow, they stay. The interval over all sets
+    the row is returned unchanged. If the bounds from pairs are already narrow, they stay. The interval over all sets
     contains the bracket of the average over these sets.
     """
     share = 1.0
@@ -151,7 +152,7 @@ def _compared(
     sampling = Sampling(width=2 * effort.width, draws=effort.draws, first=min(_FIRST, effort.draws))
     mean = mean_loss(request.mechanism, request.texts, sets, restored(row["epsilon"]), sampling=sampling)
     low, high = mean.loss.low, mean.loss.high
-    if row["pairs"] == ALL and row["method"].startswith("exact"):  # bounds by exact pairs are certain
+    if row["pairs"] == ALL and row["method"].startswith("exact"):  # exact pairs give certain bounds
         low, high = max(low, row["average_low"]), min(high, row["average_high"])
     settled = mean.method == IMPORTANCE or high - low <= _NAT
     return row | {
@@ -177,7 +178,7 @@ def _loss(mean: Bracket[float], log_scale: float, k: int) -> Bracket[float]:
 
 
 class _Lawful:
-    """Draws between the laws of the texts of sets [n, k]."""
+    """Samples outputs from sqrt(P_i P_j), scaled to a law, for pairs of texts within the sets [n, k]."""
 
     def __init__(self, laws: Laws, sets: NDArray[np.int64], epsilon: float) -> None:
         self.laws, self.sets, self.epsilon = laws, sets, epsilon

@@ -17,9 +17,10 @@ since it takes the larger of the two texts' shares at each position:
 
     sum over i of epsilon max(w_i(x), w_i(x')) ||x_i - x'_i||.
 
-A test and a script give two texts of two words that exceed even this claim: a near word may be another part of speech,
-and so have another score. The paper's own mechanisms are 1-Diffractor, whose claim is of this kind, and DP-BART. Only
-the paper's abstract was at hand, not its theorem.
+A test and a script give two texts of two words whose loss exceeds even this claim. They differ in one word, and the
+two words there are near each other but different parts of speech. So their scores differ, which changes the budget of
+the equal word as well. The paper's own mechanisms are 1-Diffractor, whose claim is of this kind, and DP-BART. Only the
+paper's abstract was at hand, not its theorem.
 
 **Corrected** (default): scores are in [0, 1], and P(y | x, i) ~ exp(epsilon_i / 2 max(0, cos(x_i, y))). The weight of
 every word y is in [1, e^(epsilon_i / 2)], and the normaliser is in [V, V e^(epsilon_i / 2)] for V words. So for any
@@ -34,9 +35,9 @@ Assumptions: epsilon is for a whole text; texts are neighbours if they have the 
 protected; vectors and vocabulary are public; every word can replace every word.
 
 Departures from the code (sjmeis/EpsilonDistributor 82f6096): there a network computes the vectors of texts. Its score
-of named entities has no effect, since the code looks for a number among pairs. It gives punctuation no budget; here
-punctuation is not part of a text's words. An out-of-vocabulary word is first replaced by a fixed word
-(`shared/vocabulary.py`).
+of named entities has no effect: it is used only if the number 1 is in a list of pairs (word, score), which is never
+true. The code gives punctuation no budget; here punctuation is not part of a text's words. An out-of-vocabulary word is
+first replaced by a fixed word (`shared/vocabulary.py`).
 """
 
 from __future__ import annotations
@@ -82,12 +83,19 @@ class Distributed(WordVectorMechanism, OneOfGrid):
         return np.array([self.scores.get(word, _OTHER) for word in self.vocabulary.words])
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon a text, as published times a sum of distances; the number of words is not protected."""
+        """Return the claim: epsilon for a whole text; as published, epsilon times a sum of distances.
+
+        The number of words is not protected.
+        """
         claim = self.claim(epsilon, "L2 distance by larger share" if self.as_published else None)
         return None if claim is None else replace(claim, granularity=Granularity.DOCUMENT)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return 1 if words differ, as published a sum of larger share times distance; infinite if lengths differ."""
+        """Return the distance of each pair of texts; infinite for different numbers of words.
+
+        It is 1 if any word differs, else 0. As published, it is the sum over positions of the words' distance times the
+        larger of their shares.
+        """
         if not self.as_published:
             words = self.vocabulary.distance(texts, pairs, np.not_equal)
             return np.where(np.isfinite(words), np.minimum(words, 1), np.inf)

@@ -1,4 +1,4 @@
-"""The connection of this process's flows to Prefect's server, running or started for this process.
+"""The connection of this process's flows to Prefect's server, which runs already or is started for this process.
 
 It also ends the process when the server is gone; Prefect by itself would wait for minutes.
 """
@@ -56,7 +56,7 @@ class Server:
 
 
 def server_or_exit() -> subprocess.Popen[bytes] | None:
-    """Return the result of `server`; after its error, print the reason and end this process with exit code 2."""
+    """Return the result of `server`. If it raises UserError, print the reason and end this process with exit code 2."""
     try:
         return server()
     except UserError as error:
@@ -68,7 +68,8 @@ def server() -> subprocess.Popen[bytes] | None:
     """Connect to Prefect's server at PREFECT_API_URL, or start a server that ends with the returned process.
 
     Raises UserError if no server answers at that address, if the server is another user's, or if a new server does not
-    start. Neither the secret nor a run is sent to another user's server.
+    start. This project's secret, with which its flows log in to the server, is never sent to another user's server, and
+    neither is a run.
     """
     url = urlsplit(PREFECT_API_URL.value() or "")
     if not url.hostname:

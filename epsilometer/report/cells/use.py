@@ -1,10 +1,10 @@
-"""The utility of rewrites, compared with one fixed sentence for everybody, and for training a classifier.
+"""How useful rewrites are: their similarity to the texts, compared with one fixed sentence's, and as training data.
 
-The mean cosine of text and rewrite is measured on data sets with trials of sets (`POSSIBLE`). The fixed sentence is the
-public text with the largest mean cosine to all texts of the sets. Rewrites are more useful than this sentence if the
-lower bound of their mean cosine (of a two-sided interval at the audit's alpha) exceeds the sentence's mean cosine. If
-classifiers were trained on rewrites (`DOWNSTREAM`), their macro F1 on clean texts is compared with that of classifiers
-trained on clean texts, both as means over seeds.
+The mean cosine of text and rewrite is measured on data sets with trials on random sets of texts, one trial per set
+(schema `POSSIBLE`). The fixed sentence is the public text with the largest mean cosine to all texts of the sets.
+Rewrites are more useful than this sentence if the lower bound of their mean cosine (of a two-sided interval at the
+audit's alpha) exceeds the sentence's mean cosine. If classifiers were trained on rewrites (`DOWNSTREAM`), their macro
+F1 on clean texts is compared with that of classifiers trained on clean texts, both as means over seeds.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def uses(results: TextResults) -> Uses:
 
 def trained_on_rewrites(results: TextResults) -> pl.DataFrame:
     """Return scores of classifiers after training on rewrites (schema `DOWNSTREAM`); may have no rows."""
-    names = ("clean", *getattr(results.params, "downstream", ()))  # sections of another study
+    names = ("clean", *getattr(results.params, "downstream", ()))  # only the study of anonymity has it
     return results.tables(filter(results.has, (f"data/downstream/{name}.parquet" for name in names)), DOWNSTREAM)
 
 

@@ -107,9 +107,10 @@ def gaussian(mu: float) -> Profile:
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of right guesses. A test at some level is valid for one pair.
+    """Counts of right guesses.
 
-    For a test of several pairs, the level must be divided among them (Bonferroni).
+    Each pair (right, guesses) can be tested alone at a level. To test several pairs, divide the level among them
+    (Bonferroni).
 
     pairs: pairs (right, guesses), with numbers of guesses that were fixed beforehand.
     coins: the number of all coins in the run, guessed or not.

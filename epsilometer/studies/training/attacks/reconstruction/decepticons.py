@@ -2,14 +2,15 @@
 
 There are two variants.
 
-`published` is the attack with its authors' settings for these models; `shared.bins` describes the tags, the bins and
-their decoding. It does not take clipping and noise into account. With noise, it selects the rows with the smallest bias
-gradients, which contain the least information, and its bins have a vanishing share of the gradient's length. So its
-failure at any noise says little about the protection by noise.
+`published` is the attack with its authors' settings for BERT and GPT-2; `shared.bins` describes its model and decoding.
+This variant does not take clipping and noise into account. It decodes differences between rows of the gradient. With
+noise, it selects the differences with the smallest bias gradients, and these contain the least information. After
+clipping, the differences have a vanishing share of the gradient's length. So the failure of `published` at any noise
+says little about the protection by noise.
 
 `aware` assumes a server that knows the clipping length and the noise, as it does in private federated learning.
 `shared.gates` concentrates the whole clipped gradient in the rows that are decoded, and `shared.superposition` decodes
-them. It starts to fail only when the release contains too little information.
+them. `aware` starts to fail only when the release contains too little information.
 """
 
 from __future__ import annotations
