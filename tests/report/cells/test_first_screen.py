@@ -400,7 +400,10 @@ def test_a_share_of_few_is_a_count_and_what_no_text_could_change_is_said() -> No
     assert otherwise([loss, tail], 5.0) == otherwise([loss, tail], None) == ""
     assert otherwise([loss | {"decision": OPEN}], 0.9) == ""
     none = {"limit": "identifiers: name", "allowed": 0.01, "decision": WITHIN, "high": 0.0, "high_by": By.RELEASES}
-    assert otherwise([loss, none], None) == "names: no draw could have shown the opposite, as all possible releases were counted"
+    assert (
+        otherwise([loss, none], None)
+        == "names: no draw could have shown the opposite, as all possible releases were counted"
+    )
 
 
 def test_the_first_screen_has_a_sentence_a_data_set_and_says_a_fault_first() -> None:
