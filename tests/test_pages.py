@@ -311,7 +311,7 @@ def test_the_data_set_of_a_project_can_be_pasted(tmp_path: Path) -> None:
 
 
 def test_the_workflow_of_the_gate_gives_inputs_that_the_action_has() -> None:
-    ((step,),) = [yaml.safe_load(block) for block in blocks(PAGES["gate"], "yaml")]
+    ((step,),) = [yaml.safe_load(block) for block in blocks(PAGES["gate-workflow"], "yaml")]
     assert set(step["with"]) <= set(yaml.safe_load((ROOT / "action.yml").read_text())["inputs"])
 
 
@@ -319,7 +319,7 @@ SERVED = {"deployed", "probe"}  # tests/cli/test_deployed.py has a service for t
 PASTED = {"leaderboard": "profiles/leaderboard.yaml", "one-run": "profiles/training.yaml", "questions": "params.yaml",
           "scale": "params.yaml", "security": "params.yaml",
           "training-parameters": "profiles/training.yaml"}  # fmt: skip
-OF_THEIR_OWN = {"gate", "your-own-mechanism", "data-sets", "deployed"}  # tests, above and below
+OF_THEIR_OWN = {"gate-workflow", "your-own-mechanism", "data-sets", "deployed"}  # tests, above and below
 
 
 def test_every_page_with_settings_has_a_test() -> None:

@@ -435,7 +435,7 @@ def test_mechanisms_lists_every_file_with_claim_and_source(capsys: pytest.Captur
     assert rows["randomized_response"]["claim"] == "Epsilon for a whole text."
     assert "Warner 1965" in rows["randomized_response"]["source"]
     _, out, _ = call(capsys, "list")
-    assert "identity\n  The identity: every text is released unchanged." in out
+    assert "identity\n  The identity: releases every text unchanged." in out
 
 
 def test_rewrite_keeps_a_text_on_its_line(tmp_path: Path, shout: Path) -> None:

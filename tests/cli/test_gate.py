@@ -111,7 +111,7 @@ def test_against_what_was_accepted(project, capsys) -> None:
     capsys.readouterr()
     (project / "texts.txt").write_text("one\ntwo\nthree")
     assert gate("--set", "share=0.4", *accepted) == 2
-    assert "accepted.json was accepted with other texts" in capsys.readouterr().err
+    assert "accepted.json was accepted for texts" in capsys.readouterr().err
     content = json.loads(Path("accepted.json").read_text())
     Path("accepted.json").write_text(json.dumps(content | {"schema": "epsilometer/accepted/9"}))
     assert gate("--set", "share=0.4", *accepted) == 2

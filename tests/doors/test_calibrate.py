@@ -249,8 +249,8 @@ def test_refusals() -> None:
         calibrate(Identifiers(), of(rises), 0.5, Search(budget=100))
     searched = partial(calibrate_on, recorded(), Keeps(share=rises), 0.5)
     for wrong, said in (
-        ({"measure": "worst"}, "measure is of which_text"),
-        ({"sees": "text", "match": "words"}, "sees, match are of which_text"),
+        ({"measure": "worst"}, "measure has no effect on"),
+        ({"sees": "text", "match": "words"}, "sees, match have no effect on"),
         ({"question": "identifirs"}, "did you mean 'identifiers'"),
     ):
         with pytest.raises(UserError, match=said):
@@ -303,7 +303,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
         ((*search, "--target", 1, "--with", "linking.facts=facts"), "not a setting of the questions asked"),
         ((*search, "--target", 1, "--question", "linkng"), "did you mean 'linking'"),
         ((*search, "--target", 1, "--question", "linking"), "give linking.facts or linking.author"),
-        ((*search, *links, "--measure", "worst"), "measure is of which_text"),
+        ((*search, *links, "--measure", "worst"), "measure has no effect on"),
         (("calibrate", *links), "params.yaml does not exist"),
         (("calibrate", "--training", "a", *links), "No such option: --question"),
     ):

@@ -178,6 +178,6 @@ def test_calibration_says_what_pairs_that_were_not_compared_leave_open(measure_o
     compared = ComparedByLaw(Spelled(LAW), TEXTS, some.of_equal_length(), (0.05, 5.0))
     of = {"dataset": "texts", "mechanism": "spelled", "target": 1.0, "sees": "released"}
     said = row(of, aim, lambda: compared, "spelled", width=1.05)["reason"]
-    assert f"of {len(compared.pairs)} of 310 pairs" in said
+    assert f"compared: {len(compared.pairs)} of 310 pairs" in said
     assert ("nats (99 %)" if measure_of == "average" else "another may lose more") in said
     assert among_drawn(ComparedByLaw(Spelled(LAW), TEXTS, every, (0.05, 5.0)), aim, 1.0) is None

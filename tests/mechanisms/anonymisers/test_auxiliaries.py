@@ -102,7 +102,7 @@ def test_held_out_texts_by_which_no_epoch_can_be_chosen_are_refused(
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"tasks": ["speaker"]}, "'speaker' is named twice"),
+        ({"tasks": ["speaker"]}, "'speaker' is given twice"),
         ({"attributes": []}, "no attribute to hide"),
         ({"tasks": ["moods"]}, "unknown label 'moods'; did you mean 'mood'"),
         ({"kinds": ["forest"]}, "unknown kind of classifier 'forest'"),

@@ -77,6 +77,6 @@ def test_rewrites_of_private_texts_reach_no_endpoint(server: Server) -> None:
     with refused("EPS-N003"):
         LLMInference(model="m", endpoint=True).infer(["a"], "country", CLASSES)
     assert not server.requests
-    with pytest.raises(ValueError, match=r"or hold \{classes\}"):
+    with pytest.raises(ValueError, match=r"or contain \{classes\}"):
         LLMInference(model="m", prompt="Who wrote this?")
     assert all("{classes}" in prompt for prompt in PROMPTS.values())
