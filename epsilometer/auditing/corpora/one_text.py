@@ -34,10 +34,11 @@ class OneText:
     releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})
 
     def __init__(self, mechanism: VoteHistogram, m: int, labels: Mapping[str, str] | None = None) -> None:
-        if mechanism.neighbours != "replaced" or mechanism.most != 1 or mechanism.delta:
+        one_table = getattr(mechanism, "rounds", 1) == 1  # the law is that of one table; more tables lose more
+        if mechanism.neighbours != "replaced" or mechanism.most != 1 or mechanism.delta or not one_table:
             raise UserError(
-                "the view of one text needs one text per person, neighbours that are replaced, and Laplace noise; for "
-                "other releases use epsilometer.auditing.corpora.vote_loss",
+                "the view of one text needs one text per person, neighbours that are replaced, Laplace noise and one "
+                "round of votes; for other releases use epsilometer.auditing.corpora.vote_loss",
                 "EPS-A197",
             )
         if bool(mechanism.labels) != bool(labels):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from epsilometer.auditing.corpora.checks import for_the_curator
+from epsilometer.auditing.corpora.one_text import OneText
 from epsilometer.core.component import CORPORA, build, find
 from epsilometer.core.corpus_mechanism import PrivateCorpus, Release
 from epsilometer.core.errors import UserError
@@ -20,6 +21,7 @@ from epsilometer.mechanisms.corpora.shared.noisy_table import CellNoise
 from epsilometer.mechanisms.corpora.shared.public_cells import on_grid
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 from tests.support.corpora import LABELS, PUBLIC, TEXTS, TOPICS, vectors, words_as_vectors
+from tests.support.refusals import refused
 
 NAMES = tuple(TOPICS)
 
@@ -124,6 +126,13 @@ def test_a_release_has_texts_that_were_written_and_figures_for_the_curator() -> 
     assert written
     assert set(PUBLIC) <= set(release.texts)
     assert for_the_curator(mechanism, corpus(), release).f1 == pytest.approx(1.0, abs=0.1)
+
+
+def test_several_rounds_are_not_audited_as_one_table() -> None:
+    """The law of one table would show 1 / R of the loss of R."""
+    with refused("EPS-A197"):
+        OneText(evolution(rounds=2), 8, {})
+    OneText(evolution(rounds=1, labels=()), 8)
 
 
 def test_gaussian_noise_is_refused() -> None:
