@@ -67,6 +67,6 @@ def noise_for(epsilon: float, delta: float, schedule: Poisson, *, neighbours: Ne
         raise UserError(
             f"epsilon {epsilon:g} at delta {delta:g} cannot be kept in {schedule.steps:,} steps with rounded noise; "
             "give a smaller epsilon, a larger delta, or fewer epochs",
-            "EPS-M106",
+            "EPS-M119",
         )
     return gaussian_for(epsilon - eta, schedule, left, neighbours).sigma
