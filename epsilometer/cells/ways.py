@@ -81,11 +81,11 @@ class Split:
         usable = table[label].is_in(labels).fill_null(False).to_numpy()
         self.learnt = [np.flatnonzero(usable & (fold >= 0) & (fold != number)) for number in range(FOLDS)]
         texts = public["text"].to_list()
-        known = Labelled(texts, embed(self._encoder, texts), public[label].to_list())
+        public_texts = Labelled(texts, embed(self._encoder, texts), public[label].to_list())
         choice = self._at(np.flatnonzero(usable & (fold < 0))[:_MOST])
         self.ways = [
             Ways(
-                known,
+                public_texts,
                 self._at(learnt[:_MOST]),
                 choice,
                 self._at(np.flatnonzero(usable & (fold == number))[:_MOST]),

@@ -155,9 +155,9 @@ class PrivateGenerator(Counting):
         """Return the release that prompts [L, w] write. Empty texts are left out."""
         labels = np.arange(self.rows) % len(prompts)
         texts = self.language.write(prompts[labels], generator)
-        kept = [i for i, text in enumerate(texts) if text]
-        names = [self.labels[labels[i]] for i in kept] if self.labels else None
-        return Release([texts[i] for i in kept], np.ones(len(kept)), names)
+        written = [i for i, text in enumerate(texts) if text]
+        names = [self.labels[labels[i]] for i in written] if self.labels else None
+        return Release([texts[i] for i in written], np.ones(len(written)), names)
 
 
 def _numbers(corpus: PrivateCorpus) -> NDArray[np.int64]:

@@ -52,13 +52,13 @@ def enumerated(votes: Callable[[list[str]], np.ndarray], level: float) -> tuple[
     for noise in product(range(-WIDEST, WIDEST + 1), repeat=4):
         table = here[0] + np.array(noise)
         logs = [-rate * float(np.abs(table - own).sum()) for own in here]
-        one, other = (((1 - math.exp(-rate)) / (1 + math.exp(-rate))) ** 4 * math.exp(log) for log in logs)
+        first_law, other = (((1 - math.exp(-rate)) / (1 + math.exp(-rate))) ** 4 * math.exp(log) for log in logs)
         candidates = mechanism.evolved(first, table.reshape(2, 2), 1)
         if tuple(candidates) not in later:
             later[tuple(candidates)] = outcome_laws(votes(candidates), rate)
         laws = later[tuple(candidates)]
-        alike += one * (laws.shape[1] == 1)
-        total += float(np.maximum(one * laws[0] - math.exp(level) * other * laws[1], 0).sum())
+        alike += first_law * (laws.shape[1] == 1)
+        total += float(np.maximum(first_law * laws[0] - math.exp(level) * other * laws[1], 0).sum())
     return total, alike
 
 

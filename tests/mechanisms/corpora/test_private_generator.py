@@ -53,9 +53,9 @@ class Fake:
 
 
 def generator(kind: type[PrivateGenerator] = PrivateGenerator, **settings: object) -> PrivateGenerator:
-    made = kind(**{"resource": PUBLIC, "delta": DELTA, **settings})
-    vars(made)["language"] = Fake()
-    return made
+    mechanism = kind(**{"resource": PUBLIC, "delta": DELTA, **settings})
+    vars(mechanism)["language"] = Fake()
+    return mechanism
 
 
 def corpus(*numbers: int, people: Sequence[str] | None = None) -> PrivateCorpus:
@@ -96,8 +96,8 @@ class SpentInEachEpoch(PrivateGenerator):
     """The noise of one epoch, in each of 30."""
 
     def steps(self, units: int, epsilon: float) -> PrivateSteps:
-        one = Poisson(self.schedule(units).texts, self.schedule(units).batch, 1)
-        sigma = noise_for(epsilon, self.delta, one, neighbours=Neighbours(self.neighbours), size=CANARIES)
+        single = Poisson(self.schedule(units).texts, self.schedule(units).batch, 1)
+        sigma = noise_for(epsilon, self.delta, single, neighbours=Neighbours(self.neighbours), size=CANARIES)
         return PrivateSteps(self.schedule(units), sigma, self.clip)
 
 
@@ -196,14 +196,14 @@ def test_the_schedule_of_a_private_number_of_people_does_not_depend_on_it() -> N
 
 def test_a_publication_states_epsilon_and_delta_and_the_ledger_adds_both(tmp_path: Path) -> None:
     """Replacing one of those added or removed is two of them: (2 epsilon, 2 e^epsilon delta), by group privacy."""
-    made = generator(neighbours="added or removed", people=40, rows=5, epochs=1)
+    mechanism = generator(neighbours="added or removed", people=40, rows=5, epochs=1)
     texts = corpus(*range(40), people=[f"person {i}" for i in range(40)])
-    check(made, texts, EPSILON)
-    claim = made.guarantee(EPSILON)
+    check(mechanism, texts, EPSILON)
+    claim = mechanism.guarantee(EPSILON)
     assert (claim.epsilon, claim.delta, claim.granularity) == (EPSILON, DELTA, Granularity.USER)
     sums = []
     for turn in range(2):
-        publication = Publication("private_generator", made, EPSILON, tmp_path / "ledger", again=turn == 1)
+        publication = Publication("private_generator", mechanism, EPSILON, tmp_path / "ledger", again=turn == 1)
         release, standing = publication.publish(texts, tmp_path / "out.csv")
         sums.append((standing.after.epsilon, standing.after.delta))
     assert sums == [pytest.approx((times * 2 * EPSILON, times * 2 * np.exp(EPSILON) * DELTA)) for times in (1, 2)]
@@ -215,17 +215,17 @@ def test_a_publication_states_epsilon_and_delta_and_the_ledger_adds_both(tmp_pat
 
 @pytest.mark.parametrize("labels", [(), NAMES])
 def test_the_embedded_model_writes_texts_of_each_label(labels: tuple[str, ...]) -> None:
-    made = PrivateGenerator(resource=PUBLIC, labels=labels, rows=4, epochs=1)
+    mechanism = PrivateGenerator(resource=PUBLIC, labels=labels, rows=4, epochs=1)
     texts = [f"mine {TOPICS[NAMES[i % 2]][0]} number {i}" for i in range(20)]
     private = PrivateCorpus(texts, None, [NAMES[i % 2] for i in range(20)] if labels else None)
-    release = made.release(private, 4.0, Noise.named(1, "release"))
+    release = mechanism.release(private, 4.0, Noise.named(1, "release"))
     assert 1 <= len(release.texts) <= 4
     assert (release.labels is None) == (not labels)
-    again = made.release(private, 4.0, Noise.named(1, "release"))
+    again = mechanism.release(private, 4.0, Noise.named(1, "release"))
     assert list(again.texts) == list(release.texts)
-    assert list(made.release(private, 4.0, Noise.operating_system(1)).texts) != list(release.texts)
-    rows = made.language.tokens(texts[:3])
-    prompts = np.repeat(made.first()[:1], 3, axis=0)
-    single = [made.language.gradients(prompts[:1], [row])[0] for row in rows]
-    assert np.allclose(made.language.gradients(prompts, rows), single, atol=1e-5)  # each text has its own gradient
+    assert list(mechanism.release(private, 4.0, Noise.operating_system(1)).texts) != list(release.texts)
+    rows = mechanism.language.tokens(texts[:3])
+    prompts = np.repeat(mechanism.first()[:1], 3, axis=0)
+    single = [mechanism.language.gradients(prompts[:1], [row])[0] for row in rows]
+    assert np.allclose(mechanism.language.gradients(prompts, rows), single, atol=1e-5)  # each text has its own gradient
     assert np.abs(single).max() > 1e-3
