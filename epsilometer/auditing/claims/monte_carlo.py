@@ -35,8 +35,8 @@ _RARE = (
     "to refute claims above {testable:.2f} nats, even if it never came at another; the smallest is {claims:.2f}"
 )
 _NEVER_TWICE = (
-    "most outputs never came again, so the claim was tested by what they have in common and by a classifier; a leak of "
-    "another form would go unseen"
+    "most outputs came only once, so the claim was tested by the words, beginnings and lengths that outputs share, "
+    "and by a classifier; a leak of another form would go unseen"
 )
 _TARGETS = (1.0, 3.0)  # values, in nats, that the largest claim among the inputs should have
 

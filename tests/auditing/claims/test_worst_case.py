@@ -505,7 +505,7 @@ def test_a_text_that_shows_more_than_its_law_upholds_no_claim() -> None:
 
     finding = check_claim(Prepends(), 2.0)
     assert finding.verdict == NOT_CHECKED
-    assert "show more of its source" in finding.reason
+    assert "more of the source" in finding.reason
     assert check_claim(Prepends(factor=2), 2.0).verdict == VIOLATED
 
 

@@ -24,19 +24,36 @@ def account(
     batch: Annotated[int, typer.Option(help="Nominal batch size.")],
     epochs: Annotated[int, typer.Option(help="Number of epochs.")],
     noise: Annotated[
-        str, typer.Option(help="gaussian: on the sum of clipped gradients; vmf: on the direction of each gradient.")
+        str,
+        typer.Option(
+            help=("Kind of noise. gaussian: on the sum of clipped gradients; vmf: on the direction of each gradient.")
+        ),
     ] = "gaussian",
     sigma: Annotated[float | None, typer.Option(help="Noise multiplier of gaussian noise.")] = None,
     kappa: Annotated[float | None, typer.Option(help="Concentration of vmf.")] = None,
     dimensions: Annotated[
-        str | None, typer.Option(help="Dimensions of the gradient for vmf, 592130, or of each part, 590592,1538.")
+        str | None,
+        typer.Option(
+            help=(
+                "For vmf: the dimension of the gradient, such as 592130, or of each of its parts, such as 590592,1538."
+            )
+        ),
     ] = None,
     sampling: Annotated[
-        str, typer.Option(help="poisson: independent sampling; shuffled: disjoint batches, equal in every epoch.")
+        str,
+        typer.Option(
+            help=("poisson: a coin for each example and step; shuffled: disjoint batches, the same in every epoch.")
+        ),
     ] = "poisson",
-    delta: Annotated[float | None, typer.Option(help="Default 1/n; choose a smaller one for a guarantee.")] = None,
-    neighbours: Annotated[str | None, typer.Option(help="Relation: added or removed, replaced, or zeroed.")] = None,
-    target: Annotated[float | None, typer.Option(help="Target epsilon, whose noise is printed, too.")] = None,
+    delta: Annotated[
+        float | None, typer.Option(help=("Delta (default: 1/n for n examples; for a guarantee, choose a smaller one)."))
+    ] = None,
+    neighbours: Annotated[
+        str | None, typer.Option(help=("How neighbouring training sets differ: added or removed, replaced, or zeroed."))
+    ] = None,
+    target: Annotated[
+        float | None, typer.Option(help=("Target epsilon; the noise that reaches it is printed, too."))
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Count the epsilon that a private training may claim.
