@@ -87,7 +87,9 @@ def test_the_order_turns_where_intervals_lie_apart_alone() -> None:
         "of 1."
     )
     near = [cells[0] | {"sampled": 0.98, "sampled_high": 1.30}, cells[1] | {"sampled": 0.97, "sampled_high": 1.29}]
-    assert order_sentence(near).endswith("separates 1 whose sampled intervals overlap, and reverses the order of 0.")
+    assert order_sentence(near).endswith(
+        "orders 1 whose sampled intervals overlap, and reverses the sampled order of 0."
+    )
     assert order_sentence(near[:1]) == ""
     table = frame(SURE, ("queries", "tem", 5.0, "embedding", 700, None, NO_CLAIM), equal=(100, 70))
     of_equal = rows(losses({("queries", "tem", 5.0): 1.0}), table)[0]
