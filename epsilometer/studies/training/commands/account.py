@@ -73,7 +73,7 @@ def account(
     parts = _parts(dimensions, noise)
     release = _release(noise, sigma, kappa, parts)
     if release is None and target is None:
-        raise UserError(f"{noise} noise needs --{_NOISES[noise]}, or a --target to find it for", "EPS-U001")
+        raise UserError(f"{noise} noise needs --{_NOISES[noise]}, or --target, which finds it", "EPS-U001")
     said: dict[str, Any] = {}
     if target is not None:
         said["for_target"] = {"target": target, **_for_target(parts, schedule, (target, delta, relation))}
