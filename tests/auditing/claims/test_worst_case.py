@@ -495,7 +495,7 @@ def test_words_that_depend_on_the_words_beside_them_lose_more_than_is_counted() 
     assert finding.verdict == VIOLATED
     assert finding.worst == pytest.approx(2 * check_claim(Folds(), 2.0).worst)
     assert finding.claimed == 2.0
-    assert "depend on others" in finding.reason
+    assert "depend on other units" in finding.reason
 
 
 def test_a_text_that_shows_more_than_its_law_upholds_no_claim() -> None:
