@@ -31,8 +31,8 @@ COVERS_NOTHING = (
 )
 _COVERS_SOME = "nothing is claimed between {without:,} of the {total:,} pairs of inputs that were looked at"
 _RARE = (
-    f"{draws:,} draws for each input could refute claims of at most {testable:.2f} nats, and the smallest claim is "
-    f"{claims:.2f}: no output, and no answer of a classifier, was frequent enough to refute more"
+    "{draws:,} draws for each input could refute claims of at most {testable:.2f} nats, and the smallest claim is "
+    "{claims:.2f}: no output, and no answer of a classifier, was frequent enough to refute more"
 )
 _NEVER_TWICE = (
     "most outputs came only once, so the claim was tested by the words, beginnings and lengths that outputs share, "
