@@ -26,9 +26,7 @@ class Embedding(Section):
 
     model: str = Field(
         ENCODER,
-        description=(
-            "The encoder: the name of an embedded one, the path of a folder or pin in the project, or a hub id."
-        ),
+        description="The encoder: an embedded one's name, the path of a folder or pin in the project, or a hub id.",
     )
     precision: Precision = Field(
         "float32",

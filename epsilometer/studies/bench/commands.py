@@ -16,7 +16,7 @@ def estimators(
     full: Annotated[
         bool,
         typer.Option(
-            "--full", help=("Run 200 seeds of 10,000 samples and five of a million, instead of 20 seeds of 10,000.")
+            "--full", help="Run 200 seeds of 10,000 samples and five of a million, instead of 20 seeds of 10,000."
         ),
     ] = False,
     auditor: Annotated[

@@ -24,36 +24,19 @@ def account(
     batch: Annotated[int, typer.Option(help="Nominal batch size.")],
     epochs: Annotated[int, typer.Option(help="Number of epochs.")],
     noise: Annotated[
-        str,
-        typer.Option(
-            help=("Kind of noise. gaussian: on the sum of clipped gradients; vmf: on the direction of each gradient.")
-        ),
+        str, typer.Option(help="gaussian: on the sum of clipped gradients; vmf: on the direction of each gradient.")
     ] = "gaussian",
     sigma: Annotated[float | None, typer.Option(help="Noise multiplier of gaussian noise.")] = None,
     kappa: Annotated[float | None, typer.Option(help="Concentration of vmf.")] = None,
     dimensions: Annotated[
-        str | None,
-        typer.Option(
-            help=(
-                "For vmf: the dimension of the gradient, such as 592130, or of each of its parts, such as 590592,1538."
-            )
-        ),
+        str | None, typer.Option(help="For vmf: dimension of the gradient (592130), or of each part (590592,1538).")
     ] = None,
     sampling: Annotated[
-        str,
-        typer.Option(
-            help=("poisson: a coin for each example and step; shuffled: disjoint batches, the same in every epoch.")
-        ),
+        str, typer.Option(help="poisson: a coin for each example and step; shuffled: fixed disjoint batches.")
     ] = "poisson",
-    delta: Annotated[
-        float | None, typer.Option(help=("Delta (default: 1/n for n examples; for a guarantee, choose a smaller one)."))
-    ] = None,
-    neighbours: Annotated[
-        str | None, typer.Option(help=("How neighbouring training sets differ: added or removed, replaced, or zeroed."))
-    ] = None,
-    target: Annotated[
-        float | None, typer.Option(help=("Target epsilon; the noise that reaches it is printed, too."))
-    ] = None,
+    delta: Annotated[float | None, typer.Option(help="Default: 1/n for n examples; a guarantee needs less.")] = None,
+    neighbours: Annotated[str | None, typer.Option(help="Neighbours: added or removed, replaced, zeroed.")] = None,
+    target: Annotated[float | None, typer.Option(help="Target epsilon; also prints the noise that reaches it.")] = None,
     as_json: Json = False,
 ) -> None:
     """Count the epsilon that a private training may claim.

@@ -25,14 +25,10 @@ def canaries(
         int, typer.Option(help="Number of canaries; a fair coin decides whether each is trained on.")
     ] = 1000,
     kind: Annotated[
-        str,
-        typer.Option(help=("Kind of canary. mislabelled: texts of the file with a wrong label; random: random words.")),
+        str, typer.Option(help="mislabelled: canaries are texts with a wrong label; random: random words.")
     ] = "mislabelled",
     replaced: Annotated[
-        bool,
-        typer.Option(
-            "--replaced", help=("For neighbours by replacement: a coin chooses between two labels of each canary.")
-        ),
+        bool, typer.Option("--replaced", help="For neighbours by replacement: a coin chooses one of two labels.")
     ] = False,
     text: TextColumn = None,
     out: Annotated[
