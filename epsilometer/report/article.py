@@ -180,8 +180,8 @@ class Article:
         finding = f"{less} leaks less than {more}" if row["p Holm"] <= self.alpha else _equal(first, second, "leak")
         return (
             f"On the same {row['trials']:,} trials and under the attacks on both ({row['compared']}), {finding}: the "
-            f"source was named of the rewrite by {first} alone in {row['first more']:,} trials, and of that by "
-            f"{second} alone in {row['second more']:,} (McNemar's exact test, {_p(row, self.leaks)}).{beside}"
+            f"attack named the source only of the rewrite by {first} in {row['first more']:,} trials, and only of "
+            f"that by {second} in {row['second more']:,} (McNemar's exact test, {_p(row, self.leaks)}).{beside}"
         )
 
     def _keeps(self, row: Row) -> str:

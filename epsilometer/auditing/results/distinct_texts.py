@@ -26,8 +26,8 @@ from epsilometer.game.play import Knowledge, play
 MOST = 200  # largest number of trials that are run again
 _FALSE_ALARM = 0.001  # error probability over all attacks
 UNSEEN = (
-    "A mechanism that leaks only on some days, only after many texts, or only to callers that it knows is not found by "
-    "any audit of a black box."
+    "No audit of a black box finds a mechanism that leaks only on some days, only after many texts, or only to "
+    "callers that it knows."
 )
 
 
