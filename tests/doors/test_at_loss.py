@@ -167,6 +167,9 @@ def test_sentences_say_what_how_much_and_how_sure(written: tuple[Article, Path])
     )
     assert "(McNemar's exact test, p = " in said
     assert "there is no evidence that coin and faint leak differently" in said
+    assert 0 < row["detectable"] < 0.2
+    assert f"{100 * row['detectable']:.1f} percentage points of all trials" in said
+    assert [each["detectable"] is None for each in (*shown.leaks, *shown.keeps)].count(True) == said.count(" than ")
     assert said.count("99 % interval") == 4
     assert "after Holm" not in said, "one comparison is not corrected"
     assert (folder / "at-loss-text.tex").read_text() == "\n".join(map(tex, shown.sentences)) + "\n"
