@@ -79,7 +79,7 @@ def report(cells: int) -> None:
     from tests.support.audited import NO_CLAIM, bare, build_page, frame
 
     rows = [
-        ("queries", f"mechanism {number}", 1.0, attack, 500 + number, None, NO_CLAIM)
+        ("letters", f"mechanism {number}", 1.0, attack, 500 + number, None, NO_CLAIM)
         for number in range(cells)
         for attack in ("embedding", "length", "lexical")
     ]

@@ -26,12 +26,7 @@ PACKAGES = sysconfig.get_path("purelib")
 
 def as_nobody(toy: Toy, *command: str) -> subprocess.CompletedProcess[str]:
     """Run a command in the project's folder as a user without a name, a home or other rights."""
-    environment = toy.environment | {
-        "HOME": "/nonexistent",
-        "OMP_NUM_THREADS": "1",
-        "PATH": f"{toy.folder.parent / 'bin'}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": f"{toy.folder}{os.pathsep}{PACKAGES}",
-    }
+    environment = toy.environment | {"HOME": "/nonexistent"}
     user: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
     return subprocess.run(command, cwd=toy.folder, env=environment, **user, capture_output=True, text=True)
 
@@ -62,6 +57,11 @@ def toy() -> Iterator[Toy]:
         Path(folder).chmod(0o755)
         commands(Path(folder, "bin"))
         project = Toy(Path(folder, "toy"))
+        project.environment |= {  # for both users, as compressed files depend on Python's build
+            "OMP_NUM_THREADS": "1",
+            "PATH": f"{folder}/bin{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": f"{project.folder}{os.pathsep}{PACKAGES}",
+        }
         git(project.folder, "add", "--all")
         git(project.folder, "commit", "-q", "-m", "A project")
         yield project
