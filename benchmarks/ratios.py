@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shlex
 import subprocess
 import sys
 from argparse import ArgumentParser
@@ -26,7 +27,7 @@ from epsilometer.corpora.synthetic import generate
 RECORD = ROOT / "benchmarks/ratios.json"
 DOUBLED = 2.0
 _TEXTS = 100
-_EPSILOMETER = ["-m", "epsilometer.cli"]
+_CLI = "-m epsilometer.cli"
 _LOOP = "x = 0\nfor number in range(10_000_000): x = (x * 31 + number) % 1_000_003"
 _AUDIT = """
 from pathlib import Path
@@ -38,9 +39,8 @@ def rewrite(text, epsilon, rng):
 epsilometer.audit(Path("texts.txt").read_text().splitlines(), rewrite, [1.0])
 """
 WORK = {
-    "gate": [*_EPSILOMETER, "gate", "texts.txt", "--mechanism", "randomized_response", "--epsilon", "1"]
-    + ["--limit", "which_text=1.5"],
-    "exact": [*_EPSILOMETER, "exact", "texts.txt", "--mechanism", "tem", "--epsilons", "1,5"],
+    "gate": shlex.split(f"{_CLI} gate texts.txt --mechanism randomized_response --epsilon 1 --limit which_text=1.5"),
+    "exact": shlex.split(f"{_CLI} exact texts.txt --mechanism tem --epsilons 1,5"),
     "audit of a function": ["-c", _AUDIT],
 }
 

@@ -1,4 +1,4 @@
-"""A run as another user than the one who installed the environment, as in a container: same results, own files alone."""
+"""A run as another user than the one who installed the environment, as in a container: same results, own files."""
 
 from __future__ import annotations
 
