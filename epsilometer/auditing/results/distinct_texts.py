@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.results.comparison import compare, least_difference
+from epsilometer.auditing.results.comparison import compare
+from epsilometer.auditing.results.detectable import least_difference
 from epsilometer.auditing.trials.rewriting import Job, joined, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core.attack import Attack, Guesses
