@@ -8,8 +8,7 @@ stage's inputs unchanged, a run would leave both the files and dvc.lock as they 
 from __future__ import annotations
 
 from pathlib import Path
-
-from dvc.stage import Stage
+from typing import Protocol
 
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline import composing
@@ -21,7 +20,18 @@ from epsilometer.project.remembered import remembered
 _RECORDERS = {"code": code, "resources": resources}
 
 
-def unchanged(stage: Stage) -> bool:
+class DVCStage(Protocol):
+    """A stage as DVC has read it from dvc.yaml."""
+
+    addressing: str
+    always_changed: bool
+
+    def changed(self) -> bool:
+        """Return True if DVC would run the stage."""
+        ...
+
+
+def unchanged(stage: DVCStage) -> bool:
     """Return True if this stage would write its present outs again. The project must be locked."""
     recorder = _RECORDERS.get(stage.addressing)
     if recorder is None or _changed_for_dvc(stage):
@@ -37,10 +47,10 @@ def unchanged(stage: Stage) -> bool:
     return now == listing(str(recorder.FOLDER))
 
 
-def _changed_for_dvc(stage: Stage) -> bool:
+def _changed_for_dvc(stage: DVCStage) -> bool:
     """Return True if DVC would run the stage even if it did not always run."""
     always, stage.always_changed = stage.always_changed, False
     try:
-        return bool(stage.changed())
+        return stage.changed()
     finally:
         stage.always_changed = always
