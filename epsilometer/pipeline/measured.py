@@ -77,7 +77,7 @@ def accept(params: Params) -> Baseline:
             "one, audit, then accept",
             "EPS-P036",
         )
-    with remembered():
+    with remembered(Path(params.root)):
         current.check(params, with_code=True)
     folder, round = Path(), params.audit.round
     at = commit(folder).short
