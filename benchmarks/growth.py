@@ -41,7 +41,7 @@ def _half(text: str, epsilon: float, rng: np.random.Generator) -> str:
     return " ".join(np.where(rng.random(len(words)) < 0.5, words, "x").tolist())
 
 
-def _made(count: int, words: int) -> list[str]:
+def _distinct(count: int, words: int) -> list[str]:
     """Return distinct texts of this many words."""
     drawn = np.random.default_rng(0).integers(_WORDS, size=(count, words - 1))
     return [f"t{number} " + " ".join(f"w{word}" for word in row) for number, row in enumerate(drawn)]
@@ -49,17 +49,17 @@ def _made(count: int, words: int) -> list[str]:
 
 def texts(count: int) -> None:
     """Audit a function on this many texts, in 1,000 trials."""
-    audit(_made(count, 10), _half, [1.0], attacks=["lexical"], trials=1000, design=_DESIGN)
+    audit(_distinct(count, 10), _half, [1.0], attacks=["lexical"], trials=1000, design=_DESIGN)
 
 
 def trials(count: int) -> None:
     """Audit a function on 1,000 texts, in this many trials."""
-    audit(_made(1000, 10), _half, [1.0], attacks=["lexical"], trials=count, design=_DESIGN)
+    audit(_distinct(1000, 10), _half, [1.0], attacks=["lexical"], trials=count, design=_DESIGN)
 
 
 def document(words: int) -> None:
     """Audit a function on 100 documents of this many words, in 200 trials."""
-    audit(_made(100, words), _half, [1.0], attacks=["lexical"], trials=200, design=_DESIGN)
+    audit(_distinct(100, words), _half, [1.0], attacks=["lexical"], trials=200, design=_DESIGN)
 
 
 def vocabulary(words: int) -> None:

@@ -36,8 +36,8 @@ class _Pair:
         # For each number of differing trials: the largest minority that is still significant; -1 if none is.
         most = scipy.stats.binom.ppf(level / 2, count, 0.5) - 1
         most += 2 * scipy.stats.binom.cdf(most + 1, count, 0.5) <= level
-        found = scipy.stats.binom.cdf(most, count, self.by_chance / apart)
-        return 1 - float(scipy.stats.binom.pmf(count, self.trials, apart) @ found)
+        detected = scipy.stats.binom.cdf(most, count, self.by_chance / apart)
+        return 1 - float(scipy.stats.binom.pmf(count, self.trials, apart) @ detected)
 
 
 def least_difference(compared: Comparison, level: float, power: float = POWER) -> float:
@@ -81,13 +81,13 @@ def _one_way(less: Mapping[str, Outcomes], more: Mapping[str, Outcomes], level: 
 def _least(pairs: Sequence[_Pair], level: float, power: float) -> float:
     """Return the smallest difference at which all tests are significant; the tests' errors are added."""
 
-    def found(steps: int) -> bool:
+    def is_detected(steps: int) -> bool:
         return sum(pair.missed(steps * _STEP, level) for pair in pairs) <= 1 - power
 
     low, high = 0, int((1 - max(2 * pair.by_chance + pair.gap for pair in pairs)) / _STEP)
-    if high < 1 or not found(high):
+    if high < 1 or not is_detected(high):
         return 1.0
     while high - low > 1:  # power grows with the difference
         middle = (low + high) // 2
-        low, high = (low, middle) if found(middle) else (middle, high)
+        low, high = (low, middle) if is_detected(middle) else (middle, high)
     return high * _STEP

@@ -31,12 +31,12 @@ def test_the_difference_is_detected_with_the_stated_probability(rates: list[floa
     for _ in range(9):
         least = least_of_strongest(*(played(rates, rng, alike=alike) for _ in range(2)), level)
         assert 0 < least < 0.5
-        for part, found in shares.items():
+        for part, detected in shares.items():
             more = [rates[0] + part * least, *rates[1:]]
             for _ in range(RUNS // 9):
                 first, second = (played(each, rng, alike=alike) for each in (rates, more))
                 compared = compare_strongest(first, second)
-                found.append(compared.p_value <= level and compared.first_only < compared.second_only)
+                detected.append(compared.p_value <= level and compared.first_only < compared.second_only)
     assert np.mean(shares[1.0]) >= POWER - 0.05
     assert np.mean(shares[0.5]) < 0.5
 
