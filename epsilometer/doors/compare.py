@@ -219,7 +219,7 @@ def _tested(sides: Sequence[Figures], alpha: float) -> list[_Tested]:
             f"{which} {end}": at for which, each in zip(SIDES, bounds, strict=True) for end, at in each[name].items()
         }
         least = None if below else partial(least_of_strongest, *outcomes[name])
-        tests.append(_Tested(pair, p, row, by, least))
+        tests.append(_Tested(pair, p, row, by, least=least))
     return tests
 
 
