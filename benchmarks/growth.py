@@ -43,8 +43,8 @@ def _half(text: str, epsilon: float, rng: np.random.Generator) -> str:
 
 def _distinct(count: int, words: int) -> list[str]:
     """Return distinct texts of this many words."""
-    drawn = np.random.default_rng(0).integers(_WORDS, size=(count, words - 1))
-    return [f"t{number} " + " ".join(f"w{word}" for word in row) for number, row in enumerate(drawn)]
+    numbers = np.random.default_rng(0).integers(_WORDS, size=(count, words - 1))
+    return [f"t{number} " + " ".join(f"w{word}" for word in row) for number, row in enumerate(numbers)]
 
 
 def texts(count: int) -> None:
