@@ -218,7 +218,8 @@ def _tested(sides: Sequence[Figures], alpha: float) -> list[_Tested]:
         row |= {
             f"{which} {end}": at for which, each in zip(SIDES, bounds, strict=True) for end, at in each[name].items()
         }
-        least = None if below else partial(least_of_strongest, *outcomes[name])
+        left, right = outcomes[name]
+        least = None if below else partial(least_of_strongest, left, right)
         tests.append(_Tested(pair, p, row, by, least=least))
     return tests
 
