@@ -29,7 +29,8 @@ def test_the_difference_is_detected_with_the_stated_probability(rates: list[floa
     rng, level = np.random.default_rng(0), 0.01 / tests
     shares: dict[float, list[bool]] = {1.0: [], 0.5: []}
     for _ in range(9):
-        least = least_of_strongest(*(played(rates, rng, alike=alike) for _ in range(2)), level)
+        alike_both = [played(rates, rng, alike=alike) for _ in range(2)]
+        least = least_of_strongest(alike_both[0], alike_both[1], level)
         assert 0 < least < 0.5
         for part, detected in shares.items():
             more = [rates[0] + part * least, *rates[1:]]
