@@ -49,9 +49,8 @@ class RoundsLoss:
         from scipy.stats import binom
 
         ups = np.arange(self.count + 1)
-        return np.asarray(self.rate * (2 * ups - self.count), np.float64), binom.pmf(
-            ups, self.count, 1 / (1 + math.exp(-self.rate))
-        )
+        losses = np.asarray(self.rate * (2 * ups - self.count), np.float64)
+        return losses, binom.pmf(ups, self.count, 1 / (1 + math.exp(-self.rate)))
 
     def delta(self, level: float) -> float:
         """Return the largest P(S | first) - e^level P(S | second) over sets S of outputs."""

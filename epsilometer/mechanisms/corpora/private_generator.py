@@ -177,4 +177,5 @@ def _of_people(
     """
     out = np.zeros(shape, np.float32)
     np.add.at(out, (people, labels), own)
-    return out.reshape(shape[0], shape[1] * shape[2]) / np.maximum(np.bincount(people, minlength=shape[0]), 1)[:, None]
+    counts = np.maximum(np.bincount(people, minlength=shape[0]), 1).astype(np.float32)
+    return out.reshape(shape[0], shape[1] * shape[2]) / counts[:, None]
