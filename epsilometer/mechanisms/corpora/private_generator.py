@@ -170,7 +170,7 @@ def _numbers(corpus: PrivateCorpus) -> NDArray[np.int64]:
 
 def _of_people(
     own: Array, labels: NDArray[np.int64], people: NDArray[np.int64], *, shape: tuple[int, int, int]
-) -> NDArray[np.float64]:
+) -> Array:
     """Return the gradients [people, L w] of people: the mean over each person's texts.
 
     own: [n, w], the texts' gradients with respect to the prompts of their labels.

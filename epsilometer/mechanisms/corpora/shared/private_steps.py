@@ -39,14 +39,14 @@ class PrivateSteps:
         """Return the indices of those of `count` people that enter a step; they may be none."""
         return by_coins(self.schedule, count, generator)
 
-    def update(self, gradients: NDArray[np.floating], generator: np.random.Generator) -> NDArray[np.float32]:
+    def update(self, gradients: NDArray[np.float32], generator: np.random.Generator) -> NDArray[np.float32]:
         """Return the noisy mean [d] of the gradients [people, d] of a step."""
         over, deviation = float(self.schedule.expected_batch), self.sigma * self.clip
         noise = normals(gradients.shape[1], generator) * (deviation / over)
         noisy: NDArray[np.floating] = self.clipped(gradients).sum(0) / over + noise
         return on_grid(noisy, deviation / over) if is_system(generator) else noisy.astype(np.float32)
 
-    def clipped(self, gradients: NDArray[np.floating]) -> NDArray[np.float64]:
+    def clipped(self, gradients: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the gradients [people, d], each clipped to length C; 0 for those that are not finite."""
         lengths = np.sqrt(np.einsum("nd,nd->n", gradients, gradients, dtype=np.float64))
         finite = np.where(np.isfinite(lengths)[:, None], gradients, 0).astype(np.float64)
