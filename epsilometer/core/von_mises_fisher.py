@@ -50,6 +50,7 @@ _U = (
 )
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680)  # coefficients of ln Gamma(v + 1), by v^-1, v^-3, ...
 _UNDERFLOW = 600.0  # a Bessel function below e^-600 is replaced by its series
+_TOGETHER = 64  # kappas whose series are summed in one array
 _DROP = 60.0  # nats below the mode's log-density where a quadrature ends: less than e^-50 of the mass is beyond
 _PANELS, _NODES = 64, 16
 
@@ -86,7 +87,7 @@ def log_moment(kappa: float, dimension: int) -> float:
     order = dimension / 2 - 1
     size = math.hypot(order, kappa)
     if size < _ASYMPTOTIC or kappa**2 < dimension:
-        return _series(kappa, order)
+        return float(_series(np.array([kappa]), order)[0])
     first = polyval(1 / size, [float(polyval((order / size) ** 2, u)) for u in _U])
     above = kappa * (kappa / (size + order))  # s - v
     if order < 20:  # Stirling's series is not yet exact
@@ -173,7 +174,7 @@ def log_moments(kappas: Array, dimension: int) -> Array:
     logs[near] = gammaln(order + 1) + order * np.log(2 / kappas[near]) + bessel
     # If ive underflows, or Gamma and the power cancel, the series is used; it needs few terms there.
     small[near] = ~(bessel > -_UNDERFLOW) | (kappas[near] ** 2 < dimension)
-    logs[small] = [_series(float(kappa), order) for kappa in kappas[small]]
+    logs[small] = _series(kappas[small], order)
     return logs
 
 
@@ -232,10 +233,19 @@ def _expanded_quotient(kappa: float, order: float) -> float:
     return kappa / (size + order) - kappa / size**2 * ratio
 
 
-def _series(kappa: float, order: float) -> float:
-    """Return ln of sum_j (kappa^2/4)^j / (j! (v+1) ... (v+j)): positive terms, the largest near j = (s - v) / 2."""
-    peak = kappa * (kappa / (math.hypot(order, kappa) + order)) / 2
-    j = np.arange(1, math.ceil(peak + 12 * math.sqrt(peak) + 40))
-    logs = np.cumsum(np.log(kappa**2 / 4) - np.log(j) - np.log(order + j))
-    top = max(float(logs.max()), 0.0)
-    return top + math.log1p(float(np.exp(logs - top).sum()) + math.expm1(-top))
+def _series(kappas: Array, order: float) -> Array:
+    """Return ln of sum_j (kappa^2/4)^j / (j! (v+1) ... (v+j)) for kappas [n] > 0.
+
+    The terms are positive, the largest near j = (s - v) / 2. Each block of kappas is summed to the last term of its
+    largest.
+    """
+    peaks = kappas * (kappas / (np.hypot(order, kappas) + order)) / 2
+    by_peak, sums = np.argsort(peaks), np.empty(len(kappas))
+    for start in range(0, len(kappas), _TOGETHER):
+        block = by_peak[start : start + _TOGETHER]
+        most = float(peaks[block[-1]])
+        j = np.arange(1, math.ceil(most + 12 * math.sqrt(most) + 40))
+        logs = np.cumsum(np.log(kappas[block, None] ** 2 / 4) - np.log(j) - np.log(order + j), axis=1)
+        top = np.maximum(logs.max(axis=1), 0.0)
+        sums[block] = top + np.log1p(np.exp(logs - top[:, None]).sum(axis=1) + np.expm1(-top))
+    return sums
