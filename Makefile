@@ -55,6 +55,7 @@ reaudit: setup-test profile
 	@python -m flows.reaudit --folder $(FOLDER) $(if $(FRESH),--fresh)
 
 ui: setup-test
+	@echo "loading Prefect"
 	@python -m flows.ui start --port $(PORT)
 
 ui-stop:

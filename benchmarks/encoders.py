@@ -16,7 +16,8 @@ import polars as pl
 
 from benchmarks.shared.pages import RESULTS, head, table, write
 from epsilometer.attacks.identification.embedding import EmbeddingAttack
-from epsilometer.auditing.results.comparison import Comparison, compare, holm, least_difference
+from epsilometer.auditing.results.comparison import Comparison, compare, holm
+from epsilometer.auditing.results.detectable import least_difference
 from epsilometer.core.attack import Context
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise

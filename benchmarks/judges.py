@@ -19,7 +19,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.shared.pages import RESULTS, ROOT, head, table, write
-from epsilometer.auditing.results.comparison import Comparison, compare_strongest, holm, least_difference
+from epsilometer.auditing.results.comparison import Comparison, compare_strongest, holm
+from epsilometer.auditing.results.detectable import least_difference
 from epsilometer.pipeline.params import read
 
 RUNS = {"judges": (), "published": ("messages-dp_prompt",)}  # of which cells: all, or these

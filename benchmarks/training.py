@@ -33,11 +33,11 @@ from epsilometer.core.randomness import Noise
 from epsilometer.corpora import synthetic
 from epsilometer.models.embedded import weights
 from epsilometer.models.locate import ENCODER, quiet_loading
+from epsilometer.models.optimisers import AdamW
 from epsilometer.studies.training.runs.directional import average, average_of_draws
 from epsilometer.studies.training.runs.features import Frozen
 from epsilometer.studies.training.runs.heads import BertHead, GptHead, Head
 from epsilometer.studies.training.runs.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise, TrainingNoise
-from epsilometer.studies.training.runs.optimisers import AdamW
 from epsilometer.studies.training.runs.private import Settings, train
 from epsilometer.studies.training.runs.shadows import train_together
 from epsilometer.studies.training.runs.tokens import NONE

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import polars as pl
 
 from benchmarks.shared.pages import RESULTS, ROOT, head, table, write
-from epsilometer.auditing.results.comparison import Comparison, compare, holm, least_difference
+from epsilometer.auditing.results.comparison import Comparison, compare, holm
+from epsilometer.auditing.results.detectable import least_difference
 from epsilometer.pipeline.params import read
 
 RUN = ROOT / "runs/published"

@@ -28,6 +28,10 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may use the network
 for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "PYTEST"):  # set by `make test`; tests start other makes
     os.environ.pop(name, None)
 
+# Without bytecode each process under test compiles all that it imports: 20 s of processor time for torch alone.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 gc.disable()  # only during collection, which creates no garbage
 
 

@@ -137,6 +137,14 @@ def test_actions_are_named_by_commit(file: Path) -> None:
         assert action == "./" or re.fullmatch(r"  # v\d+\.\d+\.\d+", comment), "the version, for readers"
 
 
+def test_a_merge_is_audited_again_and_fails_as_the_re_audit_does() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/reaudit.yml").read_text())
+    assert workflow[True] == {"push": {"branches": ["main"]}}, "YAML reads `on` as true"
+    step = workflow["jobs"]["reaudit"]["steps"][-1]
+    assert step["run"].startswith("make reaudit |")
+    assert step["shell"] == "bash", "which ends with the code of the first program of a pipe that failed"
+
+
 def test_the_image_is_named_by_digest_and_does_not_run_as_root() -> None:
     lines = [line.split() for line in (ROOT / "Dockerfile").read_text().splitlines()]
     bases = [line[1] for line in lines if line[:1] == ["FROM"]]

@@ -2,9 +2,10 @@
 
 The proved upper bound (`steps.py`) assumes that the adversary sees every draw. An adversary who sees only the average
 sees each draw mixed with the others. A sum of n draws about known directions has a mean of A times the sum of these
-directions. Each component orthogonal to all of them has the variance n A / kappa. If all directions are equal, the
-component along them has the variance n Var W, which is smaller, by a factor of nearly sqrt(1 + (2 kappa / d)^2). If the
-sum is treated as normal and divided by A, it is a sum of unit gradients with noise of
+directions. Each component orthogonal to all of them has the variance n A / kappa. Let W be the component of a draw
+along its direction. If all directions are equal, the sum's component along them has the variance n Var W, which is
+smaller, by a factor of nearly sqrt(1 + (2 kappa / d)^2). If the sum is treated as normal and divided by A, it is a sum
+of unit gradients with noise of
 
     sigma^2 = L A / (kappa A^2)  under coins,        sigma^2 = L Var W / A^2  in fixed batches of L.
 

@@ -42,7 +42,7 @@ APPROXIMATION = "approximation"
 PUBLISHED, PUBLISHED_BY_ANGLE = "published", "published, by angle"
 
 
-_SCHEDULED = "how many examples there are, which batches are computed from"
+_SCHEDULED = "the number of examples, from which batches are computed"
 
 
 @dataclass(frozen=True)

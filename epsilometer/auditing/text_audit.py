@@ -327,7 +327,9 @@ def seeing(attacks: Mapping[str, Attack], mechanism: Mechanism | None, view: str
     chosen = {name: attack for name, attack in attacks.items() if seen_by(attack, mechanism) in allowed}
     if not chosen:
         raise UserError(
-            f"{', '.join(attacks)} see more than {view!r} of this mechanism; ask for inside, or for length", "EPS-A168"
+            f"{', '.join(attacks)} see more than {view!r} of this mechanism; set sees to inside, or use the attack "
+            "length",
+            "EPS-A168",
         )
     return chosen
 

@@ -26,7 +26,7 @@ class Embedding(Section):
 
     model: str = Field(
         ENCODER,
-        description="The encoder: an embedded one by name, a folder or pin from the project's folder, or a hub id.",
+        description="The encoder: an embedded one's name, the path of a folder or pin in the project, or a hub id.",
     )
     precision: Precision = Field(
         "float32",
@@ -62,7 +62,7 @@ class PublicCorpus(Section):
         (), description="For a generator, the parts that are read one after the other, `count` texts from each."
     )
     count: PositiveInt | None = Field(
-        None, description="How many texts a generator writes, or are read from another source."
+        None, description="The number of texts that a generator writes, or that are read from another source."
     )
     text: str = Field("text", description="The column of the text.")
     seed: Seed = Field(1, description="The seed of a generator, so that its texts differ from the audited ones.")
@@ -168,17 +168,21 @@ class Exact(Section):
 
     pairs: PositiveInt = Field(
         25,
-        description="The maximum number of pairs of texts with equal numbers of words. Trials are read from the first "
-        "until they have this many; their other pairs are measured too.",
+        description=(
+            "The maximum number of pairs of texts with equal numbers of words. Trials are read in order until they "
+            "have this many such pairs; their other pairs are measured, too."
+        ),
     )
     width: Annotated[float, Field(gt=0)] = Field(
         0.1, description="The largest rounding error of a loss, in nats up or down."
     )
     all_pairs: bool = Field(
         False,
-        description="Whether the relative epsilon is over all comparable pairs of the audited texts, instead of the "
-        "trials' pairs alone. It always is if that takes only tenths of a second. Over all pairs, its value is an "
-        "upper bound of every average.",
+        description=(
+            "Whether the relative epsilon covers all comparable pairs of the audited texts, instead of the trials' "
+            "pairs alone. It always does if that takes only tenths of a second. Over all pairs it is an upper bound "
+            "of every average."
+        ),
     )
     draws: PositiveInt = Field(
         200, description="The maximum number of samples for a group of pairs, if the average is by importance sampling."
@@ -231,7 +235,7 @@ class Decide(Section):
         "all texts of a person reveal the same attribute.",
     )
     attributes: Mapping[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(
-        {}, description="By data set, the labels that are attributes to hide."
+        {}, description="For each data set, the labels that are attributes to hide."
     )
 
     @property

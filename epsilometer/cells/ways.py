@@ -2,8 +2,10 @@
 
 The rows are about data sets that a cell audits and that have a label to learn: the first label that does not identify
 authors or pairs (`group`) and is not an attribute to hide (`decide.attributes`). Public texts are those of the public
-part or, if there is none, of splits that are not audited. A fifth of the audited texts is held out, in whole groups. A
-data set has no rows if it has too few texts, in all or with one of the labels.
+part or, if there is none, of splits that are not audited. A tenth of the audited texts, in whole groups, is for
+choosing among mechanisms and budgets. The others are in five folds of whole groups. Each fold is held out once, and F1
+on it is of what is learnt from the other four. A data set has no rows if it has too few texts, in all or with one of
+the labels.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from epsilometer.mechanisms.selection.shared.public_exemplars import embed
 from epsilometer.project.paths import audited, prepared
 
 EPSILONS = (1.0, 2.0)  # of released corpora; at epsilon 2, the average loss between two texts is 1 nat
-_HELD_OUT = 0.2
+FOLDS = 5
+_CHOICE = 0.1  # share of the audited texts that choose
+_LEARNT = (1 - _CHOICE) * (1 - 1 / FOLDS)
 _MOST = 2000  # maximum number of public texts, and of private texts
 _OF_LABEL = 10  # minimum number of private texts of a label, on average
 
@@ -39,23 +43,29 @@ def rows(params: TextsParams, dataset: str) -> Iterator[dict[str, Any]]:
     splits = (Split.of(params, dataset, label) for label in settings.labels if label not in hidden)
     if (split := next(filter(None, splits), None)) is None:
         return
-    named, ways = {"dataset": dataset, "label": split.label}, split.ways
-    count, f1 = ways.by_hand()
-    yield named | {"way": "public", "texts": count, "f1": f1}
+    named, folds = {"dataset": dataset, "label": split.label}, split.ways
+    counts, f1 = zip(*(ways.by_hand() for ways in folds), strict=True)
+    yield named | {"way": "public", "texts": counts[0], "f1": f1}
     for name, cell in params.cells.items():
         if cell.dataset != dataset or is_control(mechanism(params, name)):
             continue
         for epsilon in cell.budgets:
             if (labelled := split.rewritten(name, epsilon)) is not None:
+                choice, f1 = zip(*map(Ways.rewritten, folds, labelled), strict=True)
                 of_cell = {"way": "rewrites", "mechanism": cell.mechanism, "epsilon": stored(epsilon)}
-                yield named | of_cell | {"texts": len(labelled), "f1": ways.rewritten(labelled)}
+                about = {"texts": min(map(len, labelled)), "choice": float(np.mean(choice))}
+                yield named | of_cell | about | {"f1": f1}
     for epsilon in EPSILONS:
         of_release = {"way": "release", "epsilon": epsilon, "loss": loss_of_release(epsilon)}
-        yield named | of_release | {"texts": len(ways.private), "f1": ways.released(epsilon)}
+        texts = min(len(ways.private) for ways in folds)
+        yield named | of_release | {"texts": texts, "f1": [ways.released(epsilon) for ways in folds]}
 
 
 class Split:
-    """The public, private and held-out texts of a data set. table: the audited ones, in the order of trials."""
+    """The public, private and held-out texts of a data set. table: the audited ones, in the order of trials.
+
+    learnt: for each fold, the rows of the private texts.
+    """
 
     def __init__(self, params: TextsParams, dataset: str, label: str, table: pl.DataFrame) -> None:
         from epsilometer.models.encoder import Encoder  # loading takes a second, and most audits do not need it
@@ -64,18 +74,26 @@ class Split:
         self._encoder = Encoder(params.embedding.model, params.embedding.precision)
         self._vectors = _unit(np.load(f"data/embeddings/{dataset}.npy"))
         public = _public(params, dataset, label)
-        self._labels = tuple(sorted(set(public[label])))
+        labels = tuple(sorted(set(public[label])))
         groups = table[GROUP].to_numpy() if GROUP in table.columns else np.arange(len(table))
-        held_out = places(groups, params.audit.seed, "ways", dataset) < _HELD_OUT
-        usable = table[label].is_in(self._labels).fill_null(False).to_numpy()
-        self.private, self.tests = np.flatnonzero(usable & ~held_out), np.flatnonzero(usable & held_out)
-        self.ways = Ways(
-            Labelled(public["text"].to_list(), embed(self._encoder, public["text"].to_list()), public[label].to_list()),
-            self._at(self.private[:_MOST]),
-            self._at(self.tests[:_MOST]),
-            labels=self._labels,
-            seed=params.audit.seed,
-        )
+        at = places(groups, params.audit.seed, "ways", dataset)
+        fold = np.where(at < _CHOICE, -1, (at - _CHOICE) / (1 - _CHOICE) * FOLDS // 1)
+        usable = table[label].is_in(labels).fill_null(False).to_numpy()
+        self.learnt = [np.flatnonzero(usable & (fold >= 0) & (fold != number)) for number in range(FOLDS)]
+        texts = public["text"].to_list()
+        public_texts = Labelled(texts, embed(self._encoder, texts), public[label].to_list())
+        choice = self._at(np.flatnonzero(usable & (fold < 0))[:_MOST])
+        self.ways = [
+            Ways(
+                public_texts,
+                self._at(learnt[:_MOST]),
+                choice,
+                self._at(np.flatnonzero(usable & (fold == number))[:_MOST]),
+                labels=labels,
+                seed=params.audit.seed + number,
+            )
+            for number, learnt in enumerate(self.learnt)
+        ]
 
     @classmethod
     def of(cls, params: TextsParams, dataset: str, label: str) -> Split | None:
@@ -83,27 +101,31 @@ class Split:
         table, public = audited(params, dataset), _public(params, dataset, label)
         labels = public[label].n_unique()
         usable = int(table[label].is_in(public[label].unique().to_list()).sum())
-        if labels < 2 or len(public) < 2 * labels or usable * (1 - _HELD_OUT) < max(FEWEST, _OF_LABEL * labels):
+        if labels < 2 or len(public) < 2 * labels or usable * _LEARNT < max(FEWEST, _OF_LABEL * labels):
             return None
         split = cls(params, dataset, label, table)
-        return split if len(split.private) >= FEWEST and len(split.tests) else None
+        enough = (len(ways.private) >= FEWEST and len(ways.choice) and len(ways.tests) for ways in split.ways)
+        return split if all(enough) else None
 
-    def rewritten(self, cell: str, epsilon: float) -> Labelled | None:
-        """Return the first rewrite of each trial's text that is not held out; None for fewer than two labels."""
-        sources, texts = trials(self._dataset).source.tolist(), rewrites(cell, epsilon)[0].texts
+    def rewritten(self, cell: str, epsilon: float) -> list[Labelled] | None:
+        """Return, for each fold, the first rewrite of each trial's private text.
+
+        None if a fold has rewrites of fewer than two labels.
+        """
         first: dict[int, str] = {}
-        allowed = {*self.private.tolist()}
-        for source, text in zip(sources, texts, strict=True):
-            if source in allowed:
-                first.setdefault(source, text)
-        labels = [self._table[self.label][source] for source in first]
-        if len(set(labels)) < 2:
+        for source, text in zip(trials(self._dataset).source.tolist(), rewrites(cell, epsilon)[0].texts, strict=True):
+            first.setdefault(source, text)
+        folds = [[source for source in first if source in allowed] for allowed in map(set, self.learnt)]
+        labels = [[self._table[self.label][source] for source in sources] for sources in folds]
+        if any(len(set(of_fold)) < 2 for of_fold in labels):
             return None
-        texts = [*first.values()]
+        texts = [*dict.fromkeys(first[source] for sources in folds for source in sources)]
         vectors = encoded.of_cells([cell], texts)
-        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
+        missing = [text for text in texts if text not in vectors]
         vectors |= dict(zip(missing, embed(self._encoder, missing), strict=True)) if missing else {}
-        return Labelled(texts, _unit(np.array([vectors[text] for text in texts])), labels)
+        shown = [[first[source] for source in sources] for sources in folds]
+        each = [_unit(np.array([vectors[text] for text in of_fold])) for of_fold in shown]
+        return list(map(Labelled, shown, each, labels))
 
     def _at(self, rows: NDArray[np.integer]) -> Labelled:
         part = self._table[rows.tolist()]

@@ -66,8 +66,12 @@ class SearchOptions:
         typer.Option(help="Use attacks that see only the text, only what is released (released), or all (inside)."),
     ] = "released"
     match: Match = None
-    low: Annotated[float | None, typer.Option(help="Smallest epsilon searched (default: of params.yaml).")] = None
-    high: Annotated[float | None, typer.Option(help="Largest epsilon searched (default: of params.yaml).")] = None
+    low: Annotated[
+        float | None, typer.Option(help="Smallest epsilon searched (default: the smallest in params.yaml).")
+    ] = None
+    high: Annotated[
+        float | None, typer.Option(help="Largest epsilon searched (default: the largest in params.yaml).")
+    ] = None
     width: Annotated[
         float | None,
         typer.Option(help="Stop when high / low is at most this: 1.25 by default, 1.01 for exact measures."),

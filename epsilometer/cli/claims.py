@@ -37,7 +37,12 @@ def claims(
     vocabulary: Annotated[int, typer.Option(help="Number of words; up to 5,000 all pairs are compared.")] = 1000,
     inputs: Annotated[
         int | None,
-        typer.Option(help="Number of inputs to compare (default: up to 5,000, of more 200; by draws 12)."),
+        typer.Option(
+            help=(
+                "Number of inputs to compare (default: all of at most 5,000, otherwise 200; 12 if the check draws "
+                "outputs)."
+            )
+        ),
     ] = None,
     as_published: Annotated[bool, typer.Option("--as-published", help="Check the mechanism as published.")] = False,
     settings: Settings = [],  # noqa: B006 - typer copies it

@@ -37,7 +37,8 @@ def exact(
     epsilons: Epsilons = None,
     vectors: Vectors = None,
     trials: Annotated[
-        int, typer.Option(help="Number of trials to take pairs from, if the texts form more pairs.")
+        int,
+        typer.Option(help="If the texts form more pairs than this, only the pairs of this many trials are compared."),
     ] = 2000,
     temperature: Temperature = -10_000,
     seed: Seed = 0,

@@ -105,7 +105,10 @@ Temperature = Annotated[
     float | None,
     typer.Option(
         "--temperature",
-        help="Temperature of candidate sampling: below 0 distant candidates, above 0 similar ones, 0 uniform.",
+        help=(
+            "Temperature of candidate sampling: below 0 prefers dissimilar candidates, above 0 similar ones; 0 "
+            "samples uniformly."
+        ),
     ),
 ]
 Alpha = Annotated[float, typer.Option("--alpha", help="Error probability of each interval or test.")]
@@ -147,7 +150,10 @@ class EndpointOptions:
     template: Annotated[
         Path | None,
         typer.Option(
-            help="YAML: method, headers, body with {text}, path of the answer (how-to/deployed.md).",
+            help=(
+                "YAML file of a request: method, headers, body with {text}, and the answer's path in the reply "
+                "(docs/how-to/deployed.md)."
+            ),
             dir_okay=False,
         ),
     ] = None
@@ -383,7 +389,7 @@ class LedgerOptions:
         Path | None, typer.Option(help="Folder of the ledger (default: .epsilometer-ledger beside the private texts).")
     ] = None
     again: Annotated[
-        bool, typer.Option("--again", help="Also release texts of people who are in an earlier release.")
+        bool, typer.Option("--again", help="Also release texts of people whose texts an earlier release used.")
     ] = False
 
     def folder(self, file: Path) -> Path:
@@ -394,8 +400,8 @@ class LedgerOptions:
         """If people of an earlier release are in this one, note their number and the new largest sum of a person."""
         if standing.again:
             note(
-                f"{standing.again:,} people are in an earlier release: the largest sum of a person is now "
-                f"{standing.after.describe()}, and the earlier statement no longer holds"
+                f"{standing.again:,} people are in an earlier release, so its statement no longer holds: the "
+                f"releases of one person now add up to at most {standing.after.describe()}"
             )
 
 

@@ -83,9 +83,9 @@ def export(
 ) -> None:
     """Write or print a table, for a paper or a spreadsheet.
 
-    Without FILE the table is printed. The estimates have their main columns, every other table all its columns. In
-    Markdown and LaTeX lower bounds are rounded down, upper bounds up, and a loss that reached its ceiling is marked ≥.
-    There the main columns have the loss with its bounds, `.82 [.6, 1.1]`, which --columns names `interval`.
+    Without FILE the table is printed. Estimates have their main columns, other tables all columns. In Markdown and
+    LaTeX lower bounds are rounded down, upper bounds up, and a loss that reached its ceiling is marked ≥. One of the
+    main columns there, `interval`, is the loss with its bounds: `.82 [.6, 1.1]`.
     """
     from epsilometer.auditing.results.losses import ALL, chosen
     from epsilometer.report import export as tables
@@ -195,7 +195,9 @@ def dossier(
     epsilon: Epsilon = None,
     texts_per_person: Annotated[
         int | None,
-        typer.Option(help="Confirmed largest number of texts of a person (default: 1, which the page calls assumed)."),
+        typer.Option(
+            help="Confirmed maximum number of texts of a person (default: 1, which the page marks as assumed)."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("reports/dossier"),
     schema: Annotated[bool, schema_option(_schema)] = False,

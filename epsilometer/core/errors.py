@@ -23,7 +23,7 @@ _DISK = {
     errno.EDQUOT: "the disk's quota is used up; free some space",
     errno.EFBIG: "a file exceeds the limit on file sizes (ulimit -f); raise the limit",
     errno.EROFS: "the folder to write to is on a file system that is mounted read-only; mount it writable",
-    errno.EACCES: "permission to write is missing; make the folder writable (chmod u+w)",
+    errno.EACCES: "permission to write is missing; make the folder writable (chmod u+w; chown if another user owns it)",
     errno.EPERM: "permission to write is missing; make the folder writable (chmod u+w, chattr -i)",
     errno.ENAMETOOLONG: "a path is longer than the file system allows; give a shorter path",
     errno.ELOOP: "a link points to itself; point it to a file",

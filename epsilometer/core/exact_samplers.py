@@ -136,13 +136,14 @@ class ExactDraws:
     def integers(self, bound: int, count: int) -> list[int]:
         """Return [count] uniform integers >= 0 and below a bound of any size."""
         bits = (bound - 1).bit_length()
-        size = max(1, -(-bits // 64))  # in words
+        size = 8 * max(1, -(-bits // 64))  # in bytes
         accepted: list[int] = []
         while missing := count - len(accepted):
-            words = self.words(size * missing).tobytes()
-            numbers = (words[i : i + 8 * size] for i in range(0, len(words), 8 * size))
-            shifted = (int.from_bytes(number, "little") >> (64 * size - bits) for number in numbers)
-            accepted += [number for number in shifted if number < bound]
+            words = self.words(size // 8 * missing).tobytes()
+            for i in range(0, len(words), size):
+                number = int.from_bytes(words[i : i + size], "little") >> (8 * size - bits)
+                if number < bound:
+                    accepted.append(number)
         return accepted
 
     def exponential(self, numerators: Words, denominators: Words) -> NDArray[np.bool_]:
@@ -201,12 +202,12 @@ class ExactDraws:
         """Return [count] outputs, drawn in proportion to their weights, which may be given as logarithms [m]."""
         weights = weights if isinstance(weights, Weights) else Weights.of(weights)
         reached, starts, shifts = weights.reached, weights.starts, weights.shifts
-        at = np.empty(count, np.int64)
-        for i, number in enumerate(self.integers(reached[-1], count)):
+        at = []
+        for number in self.integers(reached[-1], count):
             group = bisect_right(reached, number)
             inside = (number - (reached[group - 1] if group else 0)) >> shifts[group]
-            at[i] = starts[group] + inside
-        return weights.outputs[np.searchsorted(weights.ends, at, side="right")].astype(np.int64)
+            at.append(starts[group] + inside)
+        return weights.outputs[weights.ends.searchsorted(at, side="right")].astype(np.int64)
 
     def _tries(self, count: int) -> Words:
         """Return [count]: the number of coins of probability 1 / e that succeed before the first failure."""

@@ -47,7 +47,7 @@ def member(folder: Path, file: Path, number: int) -> str:
 
     A name may identify the author of the text.
     """
-    return str(file) if _quoted() else f"{folder}, file {number} by name"
+    return str(file) if _quoted() else f"{folder}, file {number} in the order of names"
 
 
 def quoted_error(error: BaseException) -> str:

@@ -140,7 +140,7 @@ class Guarantee:
 
     @property
     def size(self) -> float:
-        """Epsilon, or the parameter of a curve: rho, the Renyi epsilon or mu. Only sizes of one kind compare."""
+        """Epsilon, or the parameter of a curve: rho, the Renyi epsilon or mu. Different kinds cannot be compared."""
         return self.epsilon if self.curve is None else self.curve.size
 
     @property

@@ -65,8 +65,8 @@ def chosen(table: pl.DataFrame, split: str, least: int, texts: int, seed: int) -
     if counts["len"].sum() < texts:
         raise UserError(
             f"{len(counts)} authors have at least {least} texts in the split {split!r}, {counts['len'].sum():,} in "
-            f"all, fewer than the {texts:,} to audit; give a smaller number (texts), or take authors "
-            "with fewer (least)",
+            f"all, fewer than the {texts:,} to audit; set a smaller number of texts (texts), or include authors with "
+            "fewer (least)",
             "EPS-D006",
         )
     order = np.argsort(Noise.named(len(counts), "authors", seed).uniforms()[:, 0], kind="stable")

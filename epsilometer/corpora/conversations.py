@@ -54,7 +54,8 @@ def read(path: Path) -> pl.DataFrame:
         conversation = conversations[name]
         if (wrong := json_text.no_text(conversation)) is not None:
             raise UserError(
-                f"{path}: conversation {number} by name contains {wrong}; remove it, or write the whole character",
+                f"{path}: conversation {number} in the order of names contains {wrong}; remove it, or write the "
+                "whole character",
                 "EPS-D008",
             )
         try:
@@ -64,8 +65,9 @@ def read(path: Path) -> pl.DataFrame:
                 rows.append((text, author, str(number), time, question))
         except (KeyError, TypeError, AttributeError) as error:
             raise UserError(
-                f"{path}: conversation {number} by name is not in the form of chitchat-dataset (messages, lists of "
-                f"text, timestamp and sender): {type(error).__name__}; for a list of records use .jsonl",
+                f"{path}: conversation {number} in the order of names is not in the form of chitchat-dataset "
+                f"(messages, lists of text, timestamp and sender): {type(error).__name__}; for a list of records use "
+                ".jsonl",
                 "EPS-D009",
             ) from None
     return pl.DataFrame(rows, schema=dict(SCHEMA), orient="row")

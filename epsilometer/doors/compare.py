@@ -8,8 +8,9 @@ If attackers learn from rewrites, the test compares the two trained attackers, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -20,6 +21,7 @@ from epsilometer.auditing.evidence.evidence import Covers
 from epsilometer.auditing.question import Gives, Observed, Question, check
 from epsilometer.auditing.results.comparison import Comparison, compare_strongest, holm
 from epsilometer.auditing.results.comparison import compare as by_sign
+from epsilometer.auditing.results.detectable import least_of_strongest
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.results.losses import Printed
 from epsilometer.auditing.subject import Subject, subject
@@ -41,6 +43,7 @@ COMPARED = {
     "second more": pl.Int64,
     "p value": pl.Float64,
     "p Holm": pl.Float64,
+    "detectable": pl.Float64,
     "first low": pl.Float64,
     "first high": pl.Float64,
     "second low": pl.Float64,
@@ -67,8 +70,10 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
     first, second: subjects with the same texts and the same design. trials: None for the question's usual number.
     Columns: figure (the attack, kind or metric; the first row is `strongest` if several attacks ran on both), compared
     (the figures that the row compares), trials, `first more` and `second more` (numbers of trials in which the first or
-    the second has the larger outcome), `p value`, `p Holm`, the bounds of both figures (`first low`, ..., each wrong
-    with probability alpha / 2) and the `finding` in words. The probability that any finding is wrong is at most alpha.
+    the second has the larger outcome), `p value`, `p Holm`, `detectable` (if the row has no finding: the smallest
+    difference of the shares of trials that the test detects with probability .9, or 1 if none), the bounds of both
+    figures (`first low`, ..., each wrong with probability alpha / 2) and the `finding` in words. The probability that
+    any finding is wrong is at most alpha.
     Figures that only one of the two has are in the last rows, without a comparison. Raises UserError for a question
     without an outcome per trial, for subjects that lack what the question needs, and for subjects with different
     trials.
@@ -130,13 +135,15 @@ def compared(
     """
     tests = [_tested(sides, alpha) for sides in pairs]
     corrected = iter(holm([test.p for some in tests for test in some]))
+    level = alpha / max(1, sum(map(len, tests)))  # at which Holm's method finds a difference, whatever the other tests
     every = []
     for sides, names, some in zip(pairs, labels, tests, strict=True):
         rows = []
         for test in some:
             p = next(corrected)
             finding = _finding(test.pair, names, significant=p <= alpha, at_least=at_least)
-            rows.append({**test.row, "p Holm": p, "finding": f"{finding} {test.by}, p = {p:.2g}"})
+            least = test.least(level) if test.least and p > alpha else None
+            rows.append({**test.row, "p Holm": p, "detectable": least, "finding": f"{finding} {test.by}, p = {p:.2g}"})
         every.append([*rows, *_alone(sides, names, alpha)])
     return every
 
@@ -177,12 +184,14 @@ class _Tested:
     """The sign test of one figure that both subjects have.
 
     p: the p-value before Holm's correction. row: the columns without the finding. by: the last words of the finding.
+    least: returns the smallest difference that is detected at a level; None if no difference could be found.
     """
 
     pair: Comparison
     p: float
     row: Mapping[str, Any]
     by: str
+    least: Callable[[float], float] | None
 
 
 def _tested(sides: Sequence[Figures], alpha: float) -> list[_Tested]:
@@ -192,23 +201,26 @@ def _tested(sides: Sequence[Figures], alpha: float) -> list[_Tested]:
     for name in both:
         _check_same(first[name], second[name])
     pairs = {name: by_sign(first[name].values, second[name].values) for name in both}
+    outcomes = {name: [{name: side[name].values} for side in sides] for name in both}
     attacks = [name for name in both if first[name].evidence.covers is Covers.THESE]
     if len(attacks) > 1 and all(_same(first[attacks[0]], first[name]) for name in attacks):
-        pairs = {
-            STRONGEST: compare_strongest(*({name: side[name].values for name in attacks} for side in sides))
-        } | pairs
+        outcomes[STRONGEST] = [{name: side[name].values for name in attacks} for side in sides]
+        pairs = {STRONGEST: compare_strongest(*outcomes[STRONGEST])} | pairs
     turned = {name for name in attacks if any(turned_round(side[name]) for side in sides)}
     bounds = [_bounds(side, attacks, alpha) for side in sides]
     tests = []
     for name, pair in pairs.items():
-        p = 1.0 if name in turned or (turned and name == STRONGEST) else pair.p_value
+        below = name in turned or (bool(turned) and name == STRONGEST)
+        p = 1.0 if below else pair.p_value
         by = "under the attacks on both" if name == STRONGEST else f"{'under' if name in attacks else 'by'} {name}"
         row = {"figure": name, "compared": ", ".join(attacks) if name == STRONGEST else name, "trials": pair.trials}
         row |= {"first more": pair.first_only, "second more": pair.second_only, "p value": p}
         row |= {
             f"{which} {end}": at for which, each in zip(SIDES, bounds, strict=True) for end, at in each[name].items()
         }
-        tests.append(_Tested(pair, p, row, by))
+        first_won, second_won = outcomes[name]
+        least = None if below else partial(least_of_strongest, first_won, second_won)
+        tests.append(_Tested(pair, p, row, by=by, least=least))
     return tests
 
 

@@ -75,7 +75,10 @@ def _of_identifiers(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, An
     if hidden:
         most = max(worst[kind]["high"] for kind in hidden)
         trials = max(worst[kind]["trials"] for kind in hidden)
-        said = f"of {', '.join(hidden)} a share of at most {rounded(most, 3, UP):g} survives ({trials} texts a shape)"
+        said = (
+            f"a share of at most {rounded(most, 3, UP):g} of {', '.join(hidden)} survives ({trials} texts for each "
+            "shape)"
+        )
         proposals.append(Proposal("identifiers", _least(SHARES, most), {**settings, "kinds": hidden}, said))
     for kind, row in worst.items():
         if kind not in hidden:

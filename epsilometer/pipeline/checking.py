@@ -111,8 +111,8 @@ def _check_resources(params: Params) -> None:
         resource = cell.resource
         if resource is not None and os.path.normpath(resource) not in outputs and not Path(resource).exists():
             raise UserError(
-                f"{unknown(f'resource in {place}.resource', resource, outputs)}; a resource is made by a stage, or is "
-                "a file or folder of your own",
+                f"{unknown(f'resource in {place}.resource', resource, outputs)}; name the output of a stage, or a "
+                "file or folder of yours",
                 "EPS-P007",
             )
 
@@ -174,7 +174,7 @@ def _check_writable(params: Params) -> None:
                 pass
         except OSError as error:
             raise UserError(
-                f"{place.resolve()} must be writable, since the audit keeps its results there, but is not "
+                f"{place.resolve()} must be writable, because the audit writes its results there, but is not "
                 f"({error.strerror}); mount it writable, change its permissions, or run in another folder",
                 "EPS-P010",
             ) from error

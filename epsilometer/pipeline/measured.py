@@ -72,12 +72,12 @@ def accept(params: Params) -> Baseline:
     """
     if not current.measured(params):
         raise UserError(
-            "there is nothing to accept: a baseline has losses of `cells`, losses of `anonymity` by attackers of test "
-            "texts (part: test), and figures of `questions`, and params.yaml has none of these; add one, audit, then "
-            "accept",
+            "there is nothing to accept: a baseline has the losses of `cells`, those of attackers on test texts "
+            "under `anonymity` (part: test), and the figures of `questions`, but params.yaml has none of these; add "
+            "one, audit, then accept",
             "EPS-P036",
         )
-    with remembered():
+    with remembered(Path(params.root)):
         current.check(params, with_code=True)
     folder, round = Path(), params.audit.round
     at = commit(folder).short

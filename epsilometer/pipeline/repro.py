@@ -44,6 +44,7 @@ from epsilometer.pipeline.guard.parent import end_with_parent
 from epsilometer.pipeline.opening import allow_ignored, locked, note, opened, without_memory
 from epsilometer.pipeline.ordering import dependencies
 from epsilometer.pipeline.side_by_side import SideBySide
+from epsilometer.pipeline.unchanged_records import unchanged
 from epsilometer.runtime.machine import cores
 from epsilometer.runtime.scaling import THREADS
 from epsilometer.runtime.unfinished import abandoned
@@ -249,7 +250,7 @@ def _side_by_side(targets: Sequence[str], at_once: int) -> int:
         def stale(stage: str) -> bool:
             try:
                 with locked(repo):
-                    return bool(stages[stage].changed())
+                    return bool(stages[stage].changed()) and not unchanged(stages[stage])
             except DvcException:
                 return True  # the process that runs the stage reports the error
             finally:

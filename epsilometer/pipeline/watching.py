@@ -66,7 +66,7 @@ class Watch:
         try:
             self._start(changed)
         except UserError as error:
-            self._once(f"the re-audit did not start, and the next look tries again: {error}")
+            self._once(f"the re-audit did not start, and the next check tries again: {error}")
             return False
         self._started = changed
         return True
@@ -88,8 +88,8 @@ class Watch:
         before, self._clock = self._clock, time.time()
         if self._clock < before - _BACK:
             self._say(
-                f"the clock was set back by {before - self._clock:.0f} s; looks continue at the same pace, and an "
-                "audit's date is always after the last audit's"
+                f"the clock was set back by {before - self._clock:.0f} s; checks continue at the same pace, and "
+                "every audit is dated after the one before"
             )
 
     def _once(self, line: str) -> None:
@@ -120,7 +120,10 @@ def newer_packages(now: Sequence[Source], latest: Callable[[str], str] | None = 
             unknown.append(f"package {name} ({type(error).__name__})")
             continue
         if newest != version.partition("+")[0]:  # torch 2.13.0+cpu is 2.13.0 at the index
-            newer.append(f"package {name}: the index has {newest}, in use is {version}; install it to audit with it")
+            newer.append(
+                f"package {name}: the index has {newest}, but {version} is installed; install the new one to audit "
+                "with it"
+            )
     return newer, unknown
 
 

@@ -24,8 +24,8 @@ from epsilometer.project.sections import Audit, Cell, Dataset, MechanismEntry, R
 
 NO_PROJECT = (
     "this needs a project, a folder with params.yaml and dvc.yaml: a clone of epsilometer is one, and `epsilometer "
-    "init FOLDER` writes one. On a file of texts audit, exact, gate, calibrate, compare and rewrite work anywhere, as "
-    "do claims and list"
+    "init FOLDER` writes one. Without a project, audit, exact, gate, calibrate, compare and rewrite work on a file "
+    "of texts, and claims and list work, too"
 )
 
 

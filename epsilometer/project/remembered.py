@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,12 +23,13 @@ _NAME = ".dvc/tmp/epsilometer.imports"  # DVC's folder for files that a machine 
 
 
 @contextmanager
-def remembered() -> Iterator[None]:
+def remembered(project: Path) -> Iterator[None]:
     """Load the cached entries at the start of a block, and store them at its end; does nothing outside a DVC project.
 
-    A damaged file is reported and replaced. A file of another version of Python or of the parser is ignored.
+    project: the folder with `.dvc`. A damaged file is reported and replaced. A file of another version of Python or of
+    the parser is ignored.
     """
-    file = Path(os.environ.get("DVC_ROOT", "."), _NAME)
+    file = project / _NAME
     if not file.parent.is_dir():
         yield
         return

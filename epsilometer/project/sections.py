@@ -68,7 +68,9 @@ class Audit(Section):
 class Layout(Section):
     """The layout of a file of texts, as in `epsilometer.corpora.files.Layout`."""
 
-    separator: str | None = Field(None, description="The character between fields; null: as the file's suffix implies.")
+    separator: str | None = Field(
+        None, description="The character between fields; null: the one that the file's suffix implies."
+    )
     quotes: bool = Field(True, description="Whether fields may be in double quotes.")
     header: bool = Field(
         True, description="Whether the first line has the columns' names. Otherwise these are `1`, `2`, ..."
@@ -152,7 +154,7 @@ class Dataset(Section):
         description="The path of the texts, from the project's folder: a file, a folder, a generator (`.py`), or a pin "
         "(`.json`) of a hub's data set or of a file in a package."
     )
-    part: str | None = Field(None, description="The part to read, of a source with several corpora.")
+    part: str | None = Field(None, description="For a source with several corpora: the one to read.")
     count: PositiveInt | None = Field(None, description="How many texts a generator writes.")
     text: str | tuple[str, ...] = Field("text", description="The column of the text; several columns are joined.")
     pair: bool = Field(
@@ -172,20 +174,27 @@ class Dataset(Section):
     match: Match | None = Field(None, description="Replaces `trials.match` for this data set.")
     sets: SetTrials | None = Field(
         None,
-        description="Samples random sets of texts (of equal length under `match: words`), and makes a trial of a pair "
-        "from each, instead of the pairs that `trials` describes. Usual pairs of dissimilar texts have few texts in "
-        "common, so their ceiling of worth is not tight.",
+        description=(
+            "Samples random sets of texts (of equal length under `match: words`), and makes a trial of a pair from "
+            "each, instead of the pairs that `trials` describes. The usual pairs of dissimilar texts have few texts "
+            "in common, so the ceiling of worth that they give is loose."
+        ),
     )
     public: bool = Field(False, description="Whether the report may show examples of its texts.")
     screened: bool = Field(
         False,
-        description="For a data set that is not public: whether the report may show examples in which no name, number, "
-        "address or strong word is found.",
+        description=(
+            "For a data set that is not public: whether the report may show examples in which no name, number, "
+            "address or offensive word is found."
+        ),
     )
     public_part: Probability | None = Field(
         None,
-        description="The share of texts that become the split `public`, by a hash of each text (under `group`, of the "
-        "first text of an author or pair). Mechanisms and learners may be made from this split; it is not audited.",
+        description=(
+            "The share of texts that become the split `public`. A hash of each text decides (under `group`, of the "
+            "first text of an author or pair). Mechanisms and learners may be made from this split; it is not "
+            "audited."
+        ),
     )
     group: tuple[str, ...] = Field(
         (),
@@ -201,16 +210,18 @@ class Dataset(Section):
     )
     length: Length | None = Field(None, description="Leaves out texts with fewer or more words.")
     without: Mapping[str, Annotated[tuple[Class, ...], Field(min_length=1)]] = Field(
-        {}, description="By column, the values whose rows are left out, as in `without: {author: [459]}`."
+        {}, description="For each column, the values whose rows are left out, as in `without: {author: [459]}`."
     )
     merge: Mapping[str, Mapping[str, Annotated[tuple[Class, ...], Field(min_length=1)]]] = Field(
         {},
-        description="By label, new classes that join others, as in `rating: {good: [4, 5], bad: [1, 2]}`. Texts of "
-        "other classes lose this label.",
+        description=(
+            "For each label, new classes that join others, as in `rating: {good: [4, 5], bad: [1, 2]}`. Texts of "
+            "other classes lose this label."
+        ),
     )
     classes: Mapping[str, Annotated[tuple[str, ...], Field(min_length=2)]] = Field(
         {},
-        description="By label, the classes to use. Texts of other classes, such as rare ones, lose this label.",
+        description="For each label, the classes to use. Texts of other classes, such as rare ones, lose this label.",
     )
     complete: bool = Field(
         False,

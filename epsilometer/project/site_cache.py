@@ -70,13 +70,13 @@ def _check(folder: Path, project: Path) -> None:
     remedy = f"delete it (DVC makes it again), or name a folder of yours in {VARIABLE}"
     if there.st_uid not in (os.geteuid(), 0, around.st_uid):
         raise UserError(
-            f"{folder}, of DVC's site cache, belongs to another user, number {there.st_uid}; {remedy}", "EPS-P068"
+            f"{folder} in DVC's site cache belongs to another user, number {there.st_uid}; {remedy}", "EPS-P068"
         )
     trusted = around.st_mode if there.st_gid == around.st_gid else around.st_mode & ~stat.S_IWGRP
     if there.st_mode & (stat.S_IWGRP | stat.S_IWOTH) & ~trusted:
         raise UserError(
-            f"{folder}, of DVC's site cache, can be written by other users (mode {there.st_mode & 0o777:04o}), who "
-            f"could so run code as you; {remedy}",
+            f"{folder} in DVC's site cache can be written by other users (mode {there.st_mode & 0o777:04o}), who "
+            f"could run code as you through it; {remedy}",
             "EPS-P069",
         )
 

@@ -51,7 +51,7 @@ class Identifiers:
         if not 0 < allowed < 1:
             raise UserError(
                 f"the limit of identifiers, a share, must be in (0, 1), got {allowed}: no number of texts can show "
-                "that none ever survives; 0.01 takes about 300 texts of each kind",
+                "that none ever survives; a limit of 0.01 takes about 300 texts of each kind",
                 "EPS-Q029",
             )
         source = "the largest share allowed to survive" + (", as a whole or in part" if self.partly else "")

@@ -170,8 +170,8 @@ def message(drifts: Sequence[Drift], level: float, changes: Sequence[str], unkno
     same = sum(drift.identical for drift in groups[UNCHANGED])
     if same:
         lines.append(
-            f"{same} of {tested} have the baseline's rewrites and guesses: with the same noise and inputs "
-            "nothing can differ; use fresh noise to measure them again"
+            f"{same} of {tested} have the baseline's rewrites and guesses: with the same noise and inputs nothing "
+            "can differ; use fresh noise to measure them again"
         )
     lines.append("changed since the baseline:" if changes else "nothing is known to have changed since the baseline")
     lines += _first([f"- {change}" for change in changes])

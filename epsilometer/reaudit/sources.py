@@ -73,8 +73,8 @@ def latest_revision(place: Record, endpoint: str | None = None) -> str:
 def newer(sources: Iterable[Source]) -> list[str]:
     """Return a sentence for each source that has a newer revision on the hub than the revision in use."""
     return [
-        f"{source.name}: the hub has revision {place['latest'][:12]} of {place['id']}, in use is "
-        f"{(place['revision'] or 'no fixed one')[:12]}; to audit the new one, write it in its place"
+        f"{source.name}: the hub has revision {place['latest'][:12]} of {place['id']}, but "
+        f"{(place['revision'] or 'no fixed one')[:12]} is in use; to audit the new one, write it into the pin"
         for source in sources
         for place in [source.record.get("hub", {})]
         if place.get("latest") and place["latest"] != place["revision"]
@@ -92,7 +92,7 @@ def changes(before: Mapping[str, Record], now: Mapping[str, Record]) -> list[str
         before = {name: _without_settings(name, record) for name, record in before.items()}
     for name in [*now, *(name for name in before if name not in now)]:
         if earlier and name not in before and (name.startswith(_CELL) or name == "words"):
-            sharing.setdefault("not recorded before, hence unknown", []).append(name)
+            sharing.setdefault("unknown, because it was not recorded before", []).append(name)
         elif name not in before or name not in now:
             sharing.setdefault("new" if name in now else "gone", []).append(name)
         else:

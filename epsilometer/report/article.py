@@ -11,6 +11,7 @@ from typing import Any
 
 import altair as alt
 
+from epsilometer.auditing.results.detectable import POWER
 from epsilometer.core.atomic import whole, write_text
 from epsilometer.core.rounding import UP, cell, rounded
 from epsilometer.report.figures import CONFIG, INK, MUTED, Specification, pdf, styles
@@ -180,8 +181,9 @@ class Article:
         finding = f"{less} leaks less than {more}" if row["p Holm"] <= self.alpha else _equal(first, second, "leak")
         return (
             f"On the same {row['trials']:,} trials and under the attacks on both ({row['compared']}), {finding}: the "
-            f"source was named of the rewrite by {first} alone in {row['first more']:,} trials, and of that by "
-            f"{second} alone in {row['second more']:,} (McNemar's exact test, {_p(row, self.leaks)}).{beside}"
+            f"attack named the source only of the rewrite by {first} in {row['first more']:,} trials, and only of "
+            f"that by {second} in {row['second more']:,} (McNemar's exact test, {_p(row, self.leaks)})."
+            f"{_detectable(row, 'right guesses about')}{beside}"
         )
 
     def _keeps(self, row: Row) -> str:
@@ -192,7 +194,7 @@ class Article:
         return (
             f"In {row['trials']:,} trials with the same texts and by the {self._metric}, {finding}: the rewrite by "
             f"{first} is closer to its text in {row['first more']:,}, and that by {second} in {row['second more']:,} "
-            f"(sign test, {_p(row, self.keeps)})."
+            f"(sign test, {_p(row, self.keeps)}).{_detectable(row, 'closer rewrites by')}"
         )
 
     @property
@@ -261,6 +263,19 @@ def _last(figure: str) -> str:
 
 def _equal(first: str, second: str, verb: str) -> str:
     return f"there is no evidence that {first} and {second} {verb} differently"
+
+
+def _detectable(row: Row, what: str) -> str:
+    """Return a sentence on the difference that would have been found; empty beside a finding."""
+    least = row["detectable"]
+    if least is None:
+        return ""
+    if least == 1:
+        return f" So few trials detect no difference with a probability of {100 * POWER:g} %."
+    return (
+        f" If {what} one of the two were more frequent by {100 * least:.1f} percentage points of all trials, this test "
+        f"would detect it with a probability of {100 * POWER:g} %."
+    )
 
 
 def _p(row: Row, family: Sequence[Row]) -> str:

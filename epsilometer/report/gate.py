@@ -77,9 +77,9 @@ class Row(BaseModel):
         "score; for identifiers: those that survived, with --count-partly also in part; null by law, and for unit and "
         "similarity, where each text has a share or a number"
     )
-    shape: str | None = Field(description="for planted identifiers: their spelling and place; else null")
-    partly: int | None = Field(description="for identifiers: those that survived only in part; else null")
-    misses: int | None = Field(description="for delta_at_4: the wrong guesses beyond the threshold; else null")
+    shape: str | None = Field(description="for planted identifiers: their spelling and place; otherwise null")
+    partly: int | None = Field(description="for identifiers: those that survived only in part; otherwise null")
+    misses: int | None = Field(description="for delta_at_4: the wrong guesses beyond the threshold; otherwise null")
     point: float | Literal["Infinity"] = Field(
         description="the loss, delta, share or mean at the observed rates, which is not a lower bound; Infinity for an "
         "unbounded loss; for a claim: 1 if it is violated with a p-value of at most 0.05, else 0"
@@ -295,7 +295,7 @@ def _headline(status: Status) -> str:
 
 def beyond_joined(attributes: int) -> str:
     """Return a sentence on the attackers of joined attributes that the gate does not cover."""
-    return f"an exclusive or of {attributes + 1} attributes is not covered"
+    return f"a combination of {attributes + 1} attributes (their exclusive or) is not covered"
 
 
 def _detectable(decision: Decision, first: Judged) -> str:

@@ -93,8 +93,8 @@ def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl
     If exact losses of a data set are known over pairs of equal length, all losses are over such pairs. With a law of
     the released view, `point` is the exact average over the compared pairs, and `loss` and `upper` are the bounds over
     all pairs, which decisions use. Otherwise all three are from the trials whose candidates have equal numbers of
-    words. A law that the rewrites depart from is ignored. The rows also have `tail_low` and `tail` (`tails`). alpha: of
-    the audit.
+    words. A law that the rewrites depart from is ignored. The rows also have `tail_low` and `tail` (`tails`).
+    alpha: the audit's.
     """
     exact = followed(exact, estimates)
     laws = {tuple(row[name] for name in CELL): row for row in by_equal_length(exact.filter("released")).to_dicts()}

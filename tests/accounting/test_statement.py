@@ -46,7 +46,7 @@ def test_a_gaussian_training_for_both_relations() -> None:
     assert (claim.epsilon, claim.granularity, claim.delta) == (added.upper, Granularity.EXAMPLE, 1 / 5_056)
     of, public = claim.describe().split("; public: ")
     assert of.endswith("per example, delta 0.000197785; training sets with one example added or removed")
-    assert "how many examples" in public, "the rate and the number of steps are computed from it"
+    assert "the number of examples" in public, "the rate and the number of steps are computed from it"
 
 
 def test_disjoint_batches_are_not_accounted_as_coins() -> None:

@@ -24,7 +24,7 @@ def test_rewrites_made_elsewhere_are_attacked_by_those_who_know_them(
     labels = ("--with=attribute=gender", "--with=keep=rating", "--with=labelled=train.csv", "--with=kinds=[linear]")
     options = ("attribute", "texts.csv", "--rewrites", "made.csv", "--text", "review", *labels)
     code, out, err = call(capsys, "ask", *options, "--json")
-    assert (code, err) == (0, "note: an exclusive or of 2 attributes is not covered\n")
+    assert (code, err) == (0, "note: a combination of 2 attributes (their exclusive or) is not covered\n")
     rows = {row["attacker"]: row for row in json.loads(out)}
     assert (rows["static"]["rs_all"], rows["static"]["accuracy"]) == (1, 0)
     assert rows["adaptive"]["accuracy"] == rows["strongest"]["accuracy"] == 1
@@ -34,7 +34,7 @@ def test_rewrites_made_elsewhere_are_attacked_by_those_who_know_them(
     assert (code, rows["static"]["rs_all"], rows["static"]["ur"], rows["static"]["task_f1"]) == (0, 1, None, None)
     joint = [word.replace("=gender", "=gender,rating") for word in nothing_kept]
     code, out, err = call(capsys, "ask", *joint, "--json")
-    assert (code, err) == (0, "note: an exclusive or of 3 attributes is not covered\n")
+    assert (code, err) == (0, "note: a combination of 3 attributes (their exclusive or) is not covered\n")
     assert max(row["classes"] for row in json.loads(out)) == 4
     code, out, _ = call(capsys, "ask", *options)
     victims, attackers = out.split("\n\n")

@@ -680,7 +680,7 @@ def test_two_attributes_that_are_published_as_their_exclusive_or_fail_jointly(pr
     )
     for attribute in ("gender", "age"):
         assert run(*command, "--attribute", attribute) == 0
-        assert "an exclusive or of 2 attributes is not covered" in capsys.readouterr().out
+        assert "a combination of 2 attributes (their exclusive or) is not covered" in capsys.readouterr().out
     assert run(*command, "--attribute", "gender,age") == 1
     rows = Result.model_validate_json(Path("g.json").read_text()).attacks
     worst = max(row.point for row in rows if row.status == "beyond")

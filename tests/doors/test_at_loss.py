@@ -162,11 +162,14 @@ def test_sentences_say_what_how_much_and_how_sure(written: tuple[Article, Path])
     said = "\n".join(shown.sentences)
     assert "No epsilon was found at which least has an empirical loss of 1 nat" in said
     (row,) = shown.leaks
-    assert (
-        f"by coin alone in {row['first more']:,} trials, and of that by faint alone in {row['second more']:,}" in said
-    )
+    only = f"only of the rewrite by coin in {row['first more']:,} trials, and only of that by faint in"
+    assert f"{only} {row['second more']:,}" in said
     assert "(McNemar's exact test, p = " in said
     assert "there is no evidence that coin and faint leak differently" in said
+    assert 0 < row["detectable"] < 0.2
+    assert f"{100 * row['detectable']:.1f} percentage points of all trials" in said
+    for each in (*shown.leaks, *shown.keeps):
+        assert (each["detectable"] is None) == (each["p Holm"] <= 0.01)
     assert said.count("99 % interval") == 4
     assert "after Holm" not in said, "one comparison is not corrected"
     assert (folder / "at-loss-text.tex").read_text() == "\n".join(map(tex, shown.sentences)) + "\n"

@@ -9,8 +9,10 @@ import json
 import shutil
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from epsilometer.core.imports import reached
 from epsilometer.core.syntax import parsed
@@ -29,6 +31,7 @@ def rewrite(text, epsilon, rng):
 """
 ALWAYS = {"code", "resources"}  # stages that always run
 METADATA = "Metadata-Version: 2.1\nName: pretended\nVersion: {}\n"
+REPRO = ("python", "-m", "epsilometer.pipeline.repro")
 CALIBRATE = ("python", "-m", "epsilometer.pipeline.guard.entry", "calibrate", "rows.json")
 VARIED = {"epsilon": 1, "trials": 20, "candidates": [], "temperatures": [0], "seeds": 0}
 HELPER = """def kept(rng):
@@ -131,6 +134,28 @@ def test_only_what_a_changed_helper_reaches_runs_again(toy: Toy) -> None:
 
 
 @pytest.mark.slow
+def test_records_that_would_be_equal_are_not_written_again(toy: Toy) -> None:
+    repro(toy)
+    before = recorded(toy)
+    assert ran(toy.run(*REPRO)) == set()
+    assert recorded(toy) == before
+    assert repro(toy) == ALWAYS
+    assert recorded(toy) == before
+    append(toy, "helper.py", "\n\ndef another(): ...\n")
+    assert ran(toy.run(*REPRO)) >= {*ALWAYS, "rewrite@songs-own"}
+    record, edited = toy.folder / "data/code/estimate.json", recorded(toy)
+    record.write_text(record.read_text() + " ")
+    assert ran(toy.run(*REPRO)) == {"code"}
+    assert recorded(toy) == edited
+
+
+def recorded(toy: Toy) -> dict[str, Any]:
+    """The content of dvc.lock, whose order depends on the runner, and the records of code and resources."""
+    records = (file for kind in ALWAYS for file in (toy.folder / "data" / kind).rglob("*.json"))
+    lock = yaml.safe_load((toy.folder / "dvc.lock").read_text())
+    return lock["stages"] | {file.relative_to(toy.folder).as_posix(): file.read_bytes() for file in records}
+
+
 def test_an_upgraded_package_runs_what_imports_it_and_the_progress_bar_runs_nothing(toy: Toy) -> None:
     append(toy, "epsilometer/runtime/progress.py", "\nx = 1\n")
     append(toy, "epsilometer/pipeline/guard/parent.py", "\nx = 1\n")

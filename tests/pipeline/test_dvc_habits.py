@@ -105,9 +105,5 @@ def test_a_moved_project_is_up_to_date(audited: Toy, tmp_path: Path) -> None:
     there = Toy.__new__(Toy)
     there.folder, there.warm = moved, audited.warm
     there.environment = audited.environment | {"PYTHONPATH": str(moved), "PREFECT_HOME": str(moved / ".prefect")}
-    said = there.run(*REPRO)
-    assert {line.split("'")[1] for line in said.splitlines() if line.startswith("Running stage")} == {
-        "code",
-        "resources",
-    }
+    assert "Running stage" not in there.run(*REPRO)
     assert there.results() == before

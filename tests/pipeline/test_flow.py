@@ -263,7 +263,7 @@ def test_without_its_server_the_process_ends_once_the_stages_have(
         assert not watcher.is_alive()
         assert there or clock.now <= at_end + 2, "it was gone for long enough already"
     assert codes == ([] if there else [1])
-    assert ("is gone: the end of this run is not recorded there" in capsys.readouterr().err) != there
+    assert ("no longer answers: it does not record the end of this run" in capsys.readouterr().err) != there
 
 
 @pytest.mark.usefixtures("_server", "project")

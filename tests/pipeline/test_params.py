@@ -16,11 +16,12 @@ from epsilometer.pipeline.params import params_type, read
 from epsilometer.project.references import EXAMPLE
 from tests.support.places import ROOT
 from tests.support.refusals import refused
+from tests.support.shipped_profiles import shipped
 
 
 @pytest.fixture
 def good() -> dict[str, Any]:
-    return yaml.safe_load((ROOT / "profiles/full.yaml").read_text())
+    return shipped("full")
 
 
 def written(folder: Path, content: Any) -> Path:

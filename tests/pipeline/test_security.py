@@ -42,6 +42,7 @@ from tests.support.endpoint import KEY, Server
 from tests.support.html import CHROMIUM, Elements
 from tests.support.places import ROOT
 from tests.support.refusals import refused
+from tests.support.shipped_profiles import shipped
 from tests.support.tiny_models import save_gpt2
 from tests.support.toy import Toy
 from tests.support.waiting import LAST_RESORT, finished
@@ -51,7 +52,7 @@ from tests.support.waiting import LAST_RESORT, finished
 
 @pytest.fixture
 def good() -> dict[str, Any]:
-    return {**yaml.safe_load((ROOT / "profiles/full.yaml").read_text()), "questions": {}}
+    return {**shipped("full"), "questions": {}}
 
 
 def written(folder: Path, content: dict[str, Any]) -> Path:

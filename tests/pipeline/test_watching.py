@@ -131,7 +131,9 @@ def test_a_server_that_refuses_is_asked_at_the_next_look(watched: Watched) -> No
     Path("mine.py").write_text(MINE.format("sign"))
     watched.refuses = True
     assert not watched.looks.look()
-    assert watched.said[-1] == ("the re-audit did not start, and the next look tries again: the server does not answer")
+    assert watched.said[-1] == (
+        "the re-audit did not start, and the next check tries again: the server does not answer"
+    )
     watched.refuses = False
     assert watched.looks.look()
 
@@ -162,7 +164,7 @@ def test_newer_versions_are_reported_once_and_not_adopted(watched: Watched, monk
         watched.looks.ask()
     assert requests == 2 * sorted({name for name, _ in _packages()})
     (numpy,) = (line for line in watched.said if "numpy" in line)
-    assert numpy.startswith("not used: package numpy: the index has 99.1, in use is ")
+    assert numpy.startswith("not used: package numpy: the index has 99.1, but ")
     assert {file: file.read_bytes() for file in before} == before
     assert not watched.looks.look()
 

@@ -18,7 +18,6 @@ from tests.support.places import ROOT
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of a new project, for processes that have read nothing yet."""
-    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
     (tmp_path / ".dvc" / "tmp").mkdir(parents=True)
     forget(monkeypatch)
     return tmp_path / ".dvc" / "tmp" / "epsilometer.imports"
@@ -37,16 +36,16 @@ def unread(written: bytes) -> None:
     raise AssertionError(f"read although it is known: {written[:50]!r}")
 
 
-def test_a_record_is_that_of_reading_anew(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_is_that_of_reading_anew(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     anew = code.record([bodies()["trials"]], ROOT)
     forget(monkeypatch)
-    with remembered():
+    with remembered(tmp_path):
         assert code.record([bodies()["trials"]], ROOT) == anew
     before = file.read_bytes()
     forget(monkeypatch)
     monkeypatch.setattr(imports, "parsed", unread)
     monkeypatch.setattr(code.metadata, "packages_distributions", unread)
-    with remembered():
+    with remembered(tmp_path):
         assert code.record([bodies()["trials"]], ROOT) == anew
     assert file.read_bytes() == before
 
@@ -57,7 +56,7 @@ def test_an_edit_of_equal_size_and_time_is_seen(file: Path, tmp_path: Path, monk
         mine.write_text(text)
         os.utime(mine, (1, 1))
         forget(monkeypatch)
-        with remembered():
+        with remembered(tmp_path):
             assert reached(mine)[1] == modules
 
 
@@ -67,7 +66,7 @@ def test_a_damaged_file_is_named_and_written_anew(
 ) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text("import one")
-    with remembered():
+    with remembered(tmp_path):
         reached(mine)
     whole = file.read_text()
     damaged = {
@@ -79,7 +78,7 @@ def test_a_damaged_file_is_named_and_written_anew(
     file.write_bytes(damaged[damage])
     forget(monkeypatch)
     capsys.readouterr()
-    with remembered():
+    with remembered(tmp_path):
         assert reached(mine)[1] == {"one"}
     assert file.read_text() == whole
     assert f"{file}, the cache of parsed code, is damaged" in capsys.readouterr().err
@@ -90,18 +89,18 @@ def test_another_version_of_the_reader_reads_anew_and_says_nothing(
 ) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text("import one")
-    with remembered():
+    with remembered(tmp_path):
         reached(mine)
     forget(monkeypatch)
     monkeypatch.setattr("epsilometer.project.remembered._reader", lambda: "of another version")
     capsys.readouterr()
-    with remembered():
+    with remembered(tmp_path):
         assert imports.earlier == {}
     assert capsys.readouterr().err == ""
 
 
-def test_another_state_of_the_packages_is_read(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with remembered():
+def test_another_state_of_the_packages_is_read(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with remembered(tmp_path):
         assert code.versions({"pretended"}) == {"pretended": "absent"}
     info = tmp_path / "pretended-1.dist-info"
     info.mkdir()
@@ -109,5 +108,5 @@ def test_another_state_of_the_packages_is_read(file: Path, monkeypatch: pytest.M
     (info / "top_level.txt").write_text("pretended\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     forget(monkeypatch)
-    with remembered():
+    with remembered(tmp_path):
         assert code.versions({"pretended"}) == {"pretended": "1"}

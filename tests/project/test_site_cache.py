@@ -130,7 +130,7 @@ def test_a_folder_that_somebody_else_can_write_is_refused(tmp_path: Path, place:
         reason = f"belongs to another user, number {NOBODY}"
     else:
         pytest.skip("only root can give a folder away")
-    with pytest.raises(UserError, match=f"^{folder}, of DVC's site cache, {reason}.*; delete it"):
+    with pytest.raises(UserError, match=f"^{folder} in DVC's site cache {reason}.*; delete it"):
         keep_private(tmp_path)
     if place != NAME:
         return  # a run checks all of them in the same way
@@ -138,7 +138,7 @@ def test_a_folder_that_somebody_else_can_write_is_refused(tmp_path: Path, place:
     code, said = warm.run(("python", "-m", "epsilometer.pipeline.repro"), tmp_path, ENVIRONMENT)
     assert code != 0
     assert "Traceback" not in said
-    assert f"error: {folder}, of DVC's site cache" in said
+    assert f"error: {folder} in DVC's site cache" in said
     assert not (tmp_path / "one.txt").exists()
 
 
@@ -161,7 +161,7 @@ def test_a_folder_that_the_user_names_is_looked_at_too(tmp_path: Path, monkeypat
     monkeypatch.setenv(VARIABLE, str(named))
     keep_private(tmp_path / "project")
     named.chmod(0o777)
-    with pytest.raises(UserError, match=f"^{named}, of DVC's site cache, can be written by other users"):
+    with pytest.raises(UserError, match=f"^{named} in DVC's site cache can be written by other users"):
         keep_private(tmp_path / "project")
 
 

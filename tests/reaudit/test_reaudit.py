@@ -443,7 +443,7 @@ def test_a_source_that_cannot_be_reached_is_unknown_and_stops_nothing(
 
     monkeypatch.setattr(sources, "latest_revision", lambda place: new)
     said = str(project.reaudit().message)
-    assert "model-some: the hub has revision bbbbbbbbbbbb of some/model, in use is aaaaaaaaaaaa" in said
+    assert "model-some: the hub has revision bbbbbbbbbbbb of some/model, but aaaaaaaaaaaa is in use" in said
     assert "unknown" not in said
     assert json.loads(Path("pin.json").read_text())["revision"] == old, "a pin is its user's"
     monkeypatch.undo()
@@ -559,7 +559,7 @@ def test_what_any_cell_says_and_reads_is_a_source(project: Project) -> None:
     earlier = {name: record for name, record in before.items() if not name.startswith("cell-") and name != "words"}
     earlier["mechanism-mine"] = earlier["mechanism-mine"] | {"settings": {"share": 1}}
     assert sources.changes(earlier, now) == [
-        "not recorded before, hence unknown (cell-songs-mine, cell-poems-mine, words)"
+        "unknown, because it was not recorded before (cell-songs-mine, cell-poems-mine, words)"
     ]
 
 

@@ -91,8 +91,8 @@ def _by_epsilon(
         test = _with_rewrites(texts, some)
         if missing := (test[REWRITE].is_null().arg_true() + 1).to_list():
             raise UserError(
-                f"no rewrite is recorded of {by_number('text', missing)} of {len(test):,}; record one for every text "
-                "(an unchanged text is its own rewrite)",
+                f"no rewrite is recorded for {by_number('text', missing)} of {len(test):,}; record one for every "
+                "text (an unchanged text is its own rewrite)",
                 "EPS-S038",
             )
         number = None if epsilon is None else float(str(epsilon))

@@ -81,7 +81,10 @@ def _of_neighbours(mechanism: Mechanism, finding: Finding, *, units: int, delta:
         if math.isfinite(claimed):
             loss = _loss(mechanism, finding.epsilon, text, other, delta=delta)
             if loss > claimed + rounding(claimed):
-                reason = "texts that differ in single units lose more than is claimed: their laws may depend on others"
+                reason = (
+                    "two texts that differ in one unit lose more than is claimed: the law of a unit may depend on "
+                    "other units"
+                )
                 return _violated(finding, reason, (text, other, _repeated(output, 2)), claimed=claimed, worst=loss)
     return finding
 

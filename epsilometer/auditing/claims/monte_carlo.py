@@ -31,12 +31,12 @@ COVERS_NOTHING = (
 )
 _COVERS_SOME = "nothing is claimed between {without:,} of the {total:,} pairs of inputs that were looked at"
 _RARE = (
-    "no output, and nothing that a classifier takes for an input, came often enough in {draws:,} draws for each input "
-    "to refute claims above {testable:.2f} nats, even if it never came at another; the smallest is {claims:.2f}"
+    "{draws:,} draws for each input could refute claims of at most {testable:.2f} nats, and the smallest claim is "
+    "{claims:.2f}: no output, and no answer of a classifier, was frequent enough to refute more"
 )
 _NEVER_TWICE = (
-    "most outputs never came again, so the claim was tested by what they have in common and by a classifier; a leak of "
-    "another form would go unseen"
+    "most outputs came only once, so the claim was tested by the words, beginnings and lengths that outputs share, "
+    "and by a classifier; a leak of another form would go unseen"
 )
 _TARGETS = (1.0, 3.0)  # values, in nats, that the largest claim among the inputs should have
 

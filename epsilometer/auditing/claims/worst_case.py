@@ -65,12 +65,15 @@ _LISTS_NOTHING = (
     "check (docs/how-to/your-own-mechanism.md)"
 )
 _NO_LAW_FOR_CURVE = "a claim in zCDP, Renyi or GDP can only be checked by laws; add `laws` to the mechanism"
-_UNITS_COMPOSE = "a longer text has more units, whose divergences add; a claim in zCDP, Renyi or GDP is of all of them"
+_UNITS_COMPOSE = "the divergences of a text's units add up, and a claim in zCDP, Renyi or GDP covers longer texts, too"
 _SHOWS_MORE = (
-    "the released text may show more of its source than the units whose law is within the claim (`write`), which no "
-    "check of the law sees; audit it"
+    "the law of the units is within the claim, but `write` may put more of the source into the released text; no "
+    "check of the law sees that, so audit the mechanism"
 )
-_NOT_LONGER = "texts longer than the inputs, which the claim covers, were not drawn from; an audit sees some"
+_NOT_LONGER = (
+    "the claim also covers texts that are longer than the inputs; no draws were made from these, but an audit tests "
+    "some"
+)
 _NEVER = -1e300  # replaces ln 0, so that differences stay finite
 _ALIKE = -1e300  # excess of two inputs with equal laws; so low that any other pair is reported first
 
@@ -344,7 +347,10 @@ def one_law_each(laws: Laws) -> tuple[NDArray[np.integer], int]:
     units = int(laws.rows.lengths[0])
     own = laws.rows.values[:: max(1, units)]
     if not units or (laws.rows.lengths != units).any() or (laws.rows.values != np.repeat(own, units)).any():
-        raise UserError("an exact check takes texts of one unit each, or of equally many that share a law", "EPS-A058")
+        raise UserError(
+            "for an exact check, each text must have one unit, or all texts equally many units that share a law",
+            "EPS-A058",
+        )
     return own, units
 
 

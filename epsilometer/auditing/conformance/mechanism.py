@@ -319,8 +319,8 @@ class _Checks:
             least = max(least, missed)
         at = ", ".join(f"{budget:g}" for budget in budgets_tested)
         return Holds(
-            f"at epsilon {at}, departures of {least:.3f} or more in total variation between up to {_BINS} groups of "
-            f"outputs are detected with probability {_POWER:g}; smaller departures, and those within a group, may "
+            f"at epsilon {at}, a departure of {least:.3f} or more in total variation, over up to {_BINS} groups of "
+            f"outputs, is detected with probability {_POWER:g}; smaller departures, and those within a group, may "
             "remain"
         )
 

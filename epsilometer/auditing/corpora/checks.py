@@ -21,6 +21,7 @@ from epsilometer.core.guarantees import Granularity
 from epsilometer.core.mechanism import HasPublicTexts
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
+from epsilometer.mechanisms.corpora.shared.counting import Counting
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 
 if TYPE_CHECKING:  # takes a second to import
@@ -39,7 +40,7 @@ def check(mechanism: CorpusMechanism, corpus: PrivateCorpus, epsilon: float) -> 
             f"{type(mechanism).__name__} is a control, not for publication; release with vote_histogram", "EPS-A201"
         )
     by_user = mechanism.guarantee(epsilon).granularity is Granularity.USER
-    most = mechanism.most if isinstance(mechanism, NoisyVotes) and by_user else len(corpus)
+    most = mechanism.most if isinstance(mechanism, Counting) and by_user else len(corpus)
     written = Counter(range(len(corpus)) if corpus.people is None else corpus.people)
     if len(written) < FEWEST:
         raise UserError(
@@ -71,7 +72,7 @@ def check(mechanism: CorpusMechanism, corpus: PrivateCorpus, epsilon: float) -> 
 
 
 def _check_labels(mechanism: CorpusMechanism, corpus: PrivateCorpus) -> None:
-    listed = set(mechanism.labels) if isinstance(mechanism, NoisyVotes) else set()
+    listed = set(mechanism.labels) if isinstance(mechanism, Counting) else set()
     if corpus.labels is None or corpus.people is None or not listed:
         return
     if both := listed & set(corpus.people):

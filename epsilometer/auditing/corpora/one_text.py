@@ -38,7 +38,7 @@ class OneText:
         if mechanism.neighbours != "replaced" or mechanism.most != 1 or mechanism.delta or not one_table:
             raise UserError(
                 "the view of one text needs one text per person, neighbours that are replaced, Laplace noise and one "
-                "round of votes; for other releases use epsilometer.auditing.corpora.vote_loss",
+                "round of votes; for other releases use vote_loss or rounds_loss of epsilometer.auditing.corpora",
                 "EPS-A197",
             )
         if bool(mechanism.labels) != bool(labels):

@@ -24,7 +24,7 @@ from epsilometer.core.guarantees import Granularity, Neighbours
 from epsilometer.core.mechanism import HasPublicTexts
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora import files
-from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
+from epsilometer.mechanisms.corpora.shared.counting import Counting
 from epsilometer.runtime.withholding import withheld
 
 _COVERS = (
@@ -86,14 +86,12 @@ class Publication:
         """Return the statement that is published with the release; it does not depend on private texts."""
         claim, mechanism = self.mechanism.guarantee(self.epsilon), self.mechanism
         user = claim.granularity is Granularity.USER
-        per_person = (
-            (mechanism.most if user else "all") if isinstance(mechanism, NoisyVotes) else "as the mechanism says"
-        )
+        per_person = (mechanism.most if user else "all") if isinstance(mechanism, Counting) else "as the mechanism says"
         public: dict[str, Any] = {"assumed": claim.public}
         if isinstance(mechanism, HasPublicTexts):
             public["texts"] = len(mechanism.public_texts)
             public["sha256"] = hashlib.sha256("\n".join(mechanism.public_texts).encode()).hexdigest()
-        if isinstance(mechanism, NoisyVotes):
+        if isinstance(mechanism, Counting):
             public["labels"] = list(mechanism.labels)
         if units is not None:
             public["people" if user else "private texts"] = units

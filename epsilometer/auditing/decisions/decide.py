@@ -40,7 +40,7 @@ ALL = "all"
 _LARGER = "a smaller budget is not within"
 _AS_MUCH = "the smaller budgets"
 _WHY_NOT = {
-    IDENTIFIERS: "none is recorded in the audited texts, and none has a pattern; names were not looked for",
+    IDENTIFIERS: "the audited texts record none, and no pattern of identifiers matches; names were not searched for",
     ATTRIBUTE: "the data set has no labels",
 }
 

@@ -39,7 +39,7 @@ from epsilometer.auditing.worth import leakage
 from epsilometer.auditing.worth.releases import STANDING
 
 NO_LAW = "no law of what is released is known"
-NARROW = f"intervals over all pairs of texts are at {1 - ALPHA:.0%}, and audit.alpha is smaller"
+NARROW = f"intervals over all pairs of texts have a confidence of {1 - ALPHA:.0%}, and audit.alpha asks for more"
 DEPARTED = "the rewrites do not follow the stated law"
 FOLLOWED = "a law that the rewrites follow, or rewrites that follow it"
 TURNED: dict[str, Any] = {

@@ -36,8 +36,8 @@ class Limits:
             value = getattr(self, name)
             if not (value > 0 and math.isfinite(value)):
                 raise UserError(
-                    f"decide.{name}, in nats, must be a finite number > 0, got {value:g}: no number of trials can show "
-                    "a loss of 0; a limit of 0.1 takes some thousand",
+                    f"decide.{name}, in nats, must be a finite number > 0, got {value:g}: no number of trials can "
+                    "show a loss of 0; a limit of 0.1 takes a few thousand trials",
                     "EPS-A059",
                 )
         for name in (DELTA, IDENTIFIERS):
@@ -45,6 +45,7 @@ class Limits:
             if not 0 < value < 1:
                 raise UserError(
                     f"decide.{name}, a share, must be in (0, 1), got {value:g}: no number of texts can show a share "
-                    f"of 0; 0.01 takes some {530 if name == IDENTIFIERS else 830}, 0.001 ten times as many",
+                    f"of 0; a limit of 0.01 takes about {530 if name == IDENTIFIERS else 830}, one of 0.001 ten "
+                    "times as many",
                     "EPS-A060",
                 )

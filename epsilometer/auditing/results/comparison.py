@@ -63,27 +63,6 @@ def compare(first: Outcomes, second: Outcomes) -> Comparison:
     return Comparison(len(first), only_first, only_second, p)
 
 
-def least_difference(compared: Comparison, level: float, power: float = 0.9) -> float:
-    """Return the smallest difference of two success rates that the test detects at a level with probability `power`.
-
-    Assumes that chance alone makes the two disagree as often as here, and that one mechanism's guesses are right in
-    further trials. The result is accurate to a thousandth; it is 1 if no difference is detected with this probability.
-    """
-    by_chance = min(compared.first_only, compared.second_only) / compared.trials
-    count = np.arange(compared.trials + 1)
-    # For each number of differing trials: the largest minority that is still significant; -1 if none is.
-    most = scipy.stats.binom.ppf(level / 2, count, 0.5) - 1
-    most += 2 * scipy.stats.binom.cdf(most + 1, count, 0.5) <= level
-    for difference in np.arange(0.001, 1 - 2 * by_chance, 0.001):
-        apart = 2 * by_chance + difference
-        if (
-            scipy.stats.binom.pmf(count, compared.trials, apart) @ scipy.stats.binom.cdf(most, count, by_chance / apart)
-            >= power
-        ):
-            return float(difference)
-    return 1.0
-
-
 def compare_strongest(first: Mapping[str, Outcomes], second: Mapping[str, Outcomes]) -> Comparison:
     """Compare two mechanisms by the strongest attack on each, which may be different attacks.
 

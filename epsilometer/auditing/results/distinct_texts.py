@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.results.comparison import compare, least_difference
+from epsilometer.auditing.results.comparison import compare
+from epsilometer.auditing.results.detectable import least_difference
 from epsilometer.auditing.trials.rewriting import Job, joined, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core.attack import Attack, Guesses
@@ -26,8 +27,8 @@ from epsilometer.game.play import Knowledge, play
 MOST = 200  # largest number of trials that are run again
 _FALSE_ALARM = 0.001  # error probability over all attacks
 UNSEEN = (
-    "A mechanism that leaks only on some days, only after many texts, or only to callers that it knows is not found by "
-    "any audit of a black box."
+    "No audit of a black box finds a mechanism that leaks only on some days, only after many texts, or only to "
+    "callers that it knows."
 )
 
 

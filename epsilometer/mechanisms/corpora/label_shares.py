@@ -25,7 +25,7 @@ from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
 class LabelShares(NoisyVotes):
     """Shares of labels. The release has one row per label, with the label as text and its share as weight.
 
-    labels, unit, most, neighbours, delta: as in `shared/base.py`.
+    labels, unit, most, neighbours, delta: as in `shared/base.py` and `shared/counting.py`.
     """
 
     @model_validator(mode="after")

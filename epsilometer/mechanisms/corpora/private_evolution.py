@@ -11,7 +11,8 @@ Claim, pure epsilon, for granularity user or document, as for `vote_histogram`. 
 unit has at most c votes, so the tables of two neighbours differ by at most D in L1 norm, where D is 2 c (replaced) or c
 (added or removed). The noise has rate epsilon / (R D), so each table costs epsilon / R, whichever candidates the
 earlier tables led to. The pure epsilons of the rounds add up (adaptive composition, Dwork and Roth 2014, theorem B.1).
-The candidates of a round depend only on earlier noisy tables, public texts, the public model and the seed.
+The candidates of a round depend only on earlier noisy tables, public texts, the public model and the seed. The exact
+loss over all rounds is below the pure epsilon for most outputs (`auditing.corpora.rounds_loss`).
 
 Assumptions: those of `vote_histogram`. R is fixed beforehand, and the model was not trained on the private texts. A
 model that was trained on them can write a private sentence for which nobody voted.

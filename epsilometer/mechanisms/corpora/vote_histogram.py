@@ -33,12 +33,10 @@ from pydantic import PositiveInt
 
 from epsilometer.core.component import component
 from epsilometer.core.corpus_mechanism import PrivateCorpus, Release
-from epsilometer.core.errors import UserError
-from epsilometer.corpora.files import read
 from epsilometer.mechanisms.corpora.shared import post_processing
 from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
 from epsilometer.mechanisms.corpora.shared.post_processing import PostProcessing, VotesForTexts
-from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts, by_encoder, on_grid
+from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts, by_encoder, described, on_grid, texts_of
 from epsilometer.models.locate import ENCODER
 
 # Rule for m. Of a pair (limit, m), m is used if the number of people times epsilon is at most the limit.
@@ -59,7 +57,7 @@ class VoteHistogram(NoisyVotes):
               The number is then raised to two per label, and lowered to one per four public texts.
     after:    post-processing: spread, ridge or plain (`shared/post_processing.py`); without labels always plain.
     encoder, seed: a public sentence encoder; seed of the clustering.
-    labels, unit, most, neighbours, delta: as in `shared/base.py`.
+    labels, unit, most, neighbours, delta: as in `shared/base.py` and `shared/counting.py`.
     """
 
     resource: Path | tuple[str, ...]
@@ -71,21 +69,12 @@ class VoteHistogram(NoisyVotes):
     @property
     def public_sources(self) -> Sequence[str]:
         """Descriptions of the public data that a release uses."""
-        texts = self.resource
-        source = f"{len(set(texts)):,} texts" if isinstance(texts, tuple) else f"the texts of {Path(str(texts)).name}"
-        return [source, *super().public_sources]
+        return [described(self.resource), *super().public_sources]
 
     @cached_property
     def public(self) -> PublicTexts:
         """The public texts. Raises UserError if there are none."""
-        if isinstance(self.resource, tuple):
-            return PublicTexts.of(self.resource, by_encoder(self.encoder), self.seed)
-        table = read(self.resource)
-        if "text" not in table.columns:
-            raise UserError(
-                f"{self.resource} has no column `text`; rename the column of public texts to `text`", "EPS-M105"
-            )
-        return PublicTexts.of(table["text"].drop_nulls().to_list(), by_encoder(self.encoder), self.seed)
+        return PublicTexts.of(texts_of(self.resource), by_encoder(self.encoder), self.seed)
 
     def on(self, public: PublicTexts) -> VoteHistogram:
         """Return a copy of the mechanism that uses these already embedded and clustered public texts."""

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from epsilometer.core.component import component
-from epsilometer.mechanisms.words.shared.kernel import BLOCK, KernelMechanism
+from epsilometer.mechanisms.words.shared.kernel import KernelMechanism
 
 _PART = 512  # words whose neighbours are searched at a time
 _FEW = 1 / 16  # largest share of the vocabulary within gamma for which only these words are computed individually
@@ -94,7 +94,7 @@ class TEM(KernelMechanism):
     ) -> Iterator[tuple[NDArray[np.integer], float, NDArray[np.float64]]]:
         """Yield weights of blocks as the base class does. If few words are within gamma, only these are computed."""
         reach, size = max(map(self.gamma, epsilons)), len(self.vectors)
-        starts = np.arange(0, size, BLOCK)
+        starts = np.arange(0, size, self.block)
         lengths = np.diff(starts, append=size)
         for start in range(0, len(words), _PART):
             part = words[start : start + _PART]
@@ -109,7 +109,7 @@ class TEM(KernelMechanism):
                 self._inside[epsilon][part] = np.bincount(at, minlength=len(part))
                 beyond = np.exp(self._beyond(part, epsilon))  # the largest weight is 1, of the word itself
                 more = np.exp(-epsilon / 2 * distance[within]) - beyond[at]
-                place = at * len(starts) + word[within] // BLOCK
+                place = at * len(starts) + word[within] // self.block
                 blocks = beyond[:, None] * lengths
                 blocks += np.bincount(place, more, blocks.size).reshape(blocks.shape)
                 self._log_totals[epsilon][part] = np.log(blocks.sum(axis=1))

@@ -89,9 +89,11 @@ def dependencies(folder: str, target: str | None) -> dict[str, list[str]]:
 def main() -> None:
     """Run the command line; exit code 1 if a stage failed, 2 for an unknown folder or stage."""
     parser = argparse.ArgumentParser(prog="python -m flows.audit", description=audit.__doc__)
-    parser.add_argument("--folder", default=".", help="the folder of its dvc.yaml")
-    parser.add_argument("--target", help="a stage, or all of one kind: attack")
-    parser.add_argument("--jobs", type=int, default=2, choices=range(1, 5), help="stages at a time")
+    parser.add_argument("--folder", default=".", help="the folder that contains dvc.yaml")
+    parser.add_argument("--target", help="a stage, such as rewrite@queries-tem, or all entries of one, such as attack")
+    parser.add_argument(
+        "--jobs", type=int, default=2, choices=range(1, 5), help="the number of stages that run at a time"
+    )
     options = parser.parse_args()
     try:
         dependencies(options.folder, options.target)  # refuses a misspelt name before the server starts

@@ -115,7 +115,7 @@ def watch_server() -> Callable[[int], None]:
             if server.answers():
                 seen = time.monotonic()
             elif code is not None and time.monotonic() - seen >= _GONE:
-                said = f"Prefect's server at {server} is gone: the end of this run is not recorded there, "
+                said = f"Prefect's server at {server} no longer answers: it does not record the end of this run, "
                 print(said + "but its results are kept", file=sys.stderr, flush=True)
                 os._exit(code)
 

@@ -94,8 +94,8 @@ def _checked(folder: Path) -> tuple[baseline.Baseline, Params]:
 def main() -> None:
     """Run the command line; exit code 1 if the re-audit does not pass or a stage failed, 2 for errors before that."""
     parser = argparse.ArgumentParser(prog="python -m flows.reaudit", description=reaudit.__doc__)
-    parser.add_argument("--folder", default=".", help="the folder of its dvc.yaml")
-    parser.add_argument("--fresh", action="store_true", help="draw fresh noise")
+    parser.add_argument("--folder", default=".", help="the folder that contains dvc.yaml")
+    parser.add_argument("--fresh", action="store_true", help="audit with fresh noise")
     options = parser.parse_args()
     try:
         _checked(Path(options.folder))

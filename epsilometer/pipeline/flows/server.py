@@ -43,7 +43,7 @@ class OwnOrigin:
         elif scope["type"] == "websocket":
             await WebSocketClose()(scope, receive, send)
         else:
-            await PlainTextResponse("requests of other sites are refused", 403)(scope, receive, send)
+            await PlainTextResponse("requests from other sites are refused", 403)(scope, receive, send)
 
 
 class Described:

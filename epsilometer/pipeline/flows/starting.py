@@ -31,7 +31,7 @@ def wait(process: psutil.Process, part: str, is_up: Callable[[], bool], log: Pat
     while not is_up():
         if not is_alive(process):
             end = f"; its log, {log}, ends with\n{log.read_text()[-2000:]}" if log else "; the reason is above"
-            raise UserError(f"the {part} ended before it was up{end}", "EPS-P027")
+            raise UserError(f"the {part} ended before it had started{end}", "EPS-P027")
         if time.monotonic() > until:
             advice = f"read its log, {log}, or run" if log else "run"
             raise UserError(

@@ -76,7 +76,11 @@ def start(port: int, say: Callable[[str], None]) -> None:
             running[part] = _spawn(part, command, environment, number)
         settings: dict[Any, Any] = {PREFECT_API_URL: f"{url}/api", PREFECT_API_AUTH_STRING: secret}
         with temporary_settings(settings), get_client(sync_client=True) as client:
-            say("waiting for the server, about half a minute on an idle machine" if "server" in sockets else "it is up")
+            say(
+                "waiting for the server; this takes about half a minute on an idle machine"
+                if "server" in sockets
+                else "it is up"
+            )
             wait(running["server"], "server", lambda: answers(url), _log("server"))
             update_current_profile(settings)
             _set_up_pool(client)

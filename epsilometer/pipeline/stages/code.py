@@ -31,7 +31,7 @@ def main() -> None:
     params = read_params()
     composing.check(params)
     shutil.rmtree(FOLDER, ignore_errors=True)
-    with remembered():
+    with remembered(Path(params.root)):
         every = records(params)
     for path, record in every.items():
         atomic.write_json(record, path)

@@ -88,10 +88,10 @@ def section(results: TextResults) -> Section:
         "The privacy loss that attacks prove at each nominal ε. Lower is better. **Compare mechanisms by height, not "
         "by horizontal position**: ε is for each word in one claim, and for a whole text or a unit of distance in "
         "another.",
-        f"Line: the proved loss (a lower bound at confidence {confidence(results.params.audit.alpha)}); dots: plug-in "
-        "value, hollow if the attack reads views that are not released or was not validated for this number of "
-        "candidates; band: up to the upper bound; dashed line: the largest loss that this number of trials can prove."
-        + (_BY_LAW if len(exact) else ""),
+        f"Line: the proved loss (a lower bound at confidence {confidence(results.params.audit.alpha)}); dots: "
+        "plug-in value, hollow if the attack reads views that are not released or was not validated for this number "
+        "of candidates; band: from the proved loss to the upper bound; dashed line: the largest loss that this "
+        "number of trials can prove." + (_BY_LAW if len(exact) else ""),
     )
     cells = [(cell.dataset, cell.mechanism) for cell in results.params.cells.values()]
     order = pl.DataFrame(cells, schema=CELL[:2], orient="row").unique(maintain_order=True).with_row_index("order")

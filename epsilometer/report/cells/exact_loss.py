@@ -45,9 +45,10 @@ def section(results: TextResults) -> Section | None:
     curves = followed(results.exact_curves.filter(~control), estimates)
     explained = (
         "The exact loss is the loss to the best possible adversary. It is computed from a mechanism's law without "
-        "trials, so it has no ceiling. Average: over the compared pairs, weighted as trials sample them. 95 % and "
-        "worst: of single pairs. Relative ε: the largest loss of any single output. δ at 4 nats: the probability of "
-        "outputs that a loss of 4 nats does not account for."
+        "trials, so it has no ceiling. Average: over the compared pairs, weighted as trials sample them. 95 %: the "
+        "loss that 95 % of the pairs do not exceed. Worst pair: the largest loss of a pair. Relative ε: the largest "
+        "loss of any single output. δ at 4 nats: the probability of outputs that a loss of 4 nats does not account "
+        "for."
     )
     said = [
         *ceiling_sentence(exact, estimates),
@@ -85,9 +86,9 @@ def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Table
         every = {(row["mechanism"], row["epsilon"]): row for row in here if row["pairs"] == ALL}
         cells = ranked([row for row in here if row["first"]])
         caption = (
-            f"Between texts of equal length ({cells[0]['share']:.0%} of the compared pairs); the last two columns are "
-            f"over all compared pairs. The loss of a view that is not released, such as latents, bounds the loss of "
-            f"the text. {order_sentence(cells)}"
+            f"Losses between texts of equal length ({cells[0]['share']:.0%} of the compared pairs); the last two "
+            "columns are over all compared pairs. The loss of a view that is not released, such as latents, bounds "
+            f"the loss of the text. {order_sentence(cells)}"
         )
         table = [
             row
@@ -167,8 +168,8 @@ def order_sentence(rows: list[dict[str, Any]]) -> str:
     if not pairs:
         return ""
     return (
-        f"Of {len(pairs):,} pairs of cells, the exact loss separates {parted:,} whose sampled intervals overlap, "
-        f"and reverses the order of {turned:,}."
+        f"Of {len(pairs):,} pairs of cells, the exact loss orders {parted:,} whose sampled intervals overlap, and "
+        f"reverses the sampled order of {turned:,}."
     )
 
 

@@ -58,7 +58,10 @@ def of_dataset(results: TextResults, dataset: str, cell: tuple[str, float | None
         planted = identifiers(table[[int(source)]])[0]
         why = gave_away(texts[source], rewrites[trial], [texts[other] for other in others], planted)
         rows.append({"before": texts[source], "after": rewrites[trial] or "(empty)", "given away by": why})
-    caption = f"{withheld} texts recognised more confidently are withheld: they may have a name, number or strong word."
+    caption = (
+        f"{withheld} texts that were recognised more confidently are withheld: they may contain a name, number or "
+        "offensive word."
+    )
     if rows:
         yield Table(f"{dataset} · {at_budget(mechanism, epsilon)}", caption if withheld else "", rows, texts=True)
 

@@ -16,7 +16,7 @@ _SHOWN = 3  # maximum number of listed limits
 def step(each: Answer, table: pl.DataFrame) -> str:
     """Return the next step on a data set, with names. table: schema `DECISIONS`, of all data sets."""
     if more := each.keeping(True):
-        several = "; the first mechanism by name" if len(names_of(more)) > 1 else ""
+        several = "; of several mechanisms, the first by name" if len(names_of(more)) > 1 else ""
         return (
             f"release {each.dataset} by {at_budget(*largest(more))} (the largest budget that keeps every "
             f"limit{several}); decide again when the mechanism, its model or the texts change."

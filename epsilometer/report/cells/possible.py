@@ -53,8 +53,9 @@ def beside_ceiling(dataset: str, table: pl.DataFrame) -> Table:
         tails = tail_words(row["tail_low"], row["tail"])
         rows.append(row | {"side": _ENDS[row["by"]], "part": shown, "tails": tails})
     caption = (
-        "Measured on a pair from each of many random sets of texts. The ceiling is the largest mean cosine that any "
-        "mechanism can have at that loss. The share is 0 for one public text given to everybody, and 1 at the ceiling."
+        "Figures are measured on one pair from each of many random sets of texts. The ceiling is the largest mean "
+        "cosine that any mechanism can have at that loss. The share is 0 for one public text given to everybody, "
+        "and 1 at the ceiling."
     )
     return Table(f"How good it can be on {dataset}", caption, records(rows, columns))
 

@@ -24,7 +24,8 @@ def section(results: TextResults) -> Section | None:
     if leakage.is_empty():
         return None
     said = [
-        "Each cell has the kind of identifier that survives most often, and the share that rewrites contain unchanged."
+        "Each cell names the kind of identifier that survives most often, and the share of it that rewrites contain "
+        "unchanged."
     ]
     said += [leak_sentence(str(name), part) for (name,), part in leakage.group_by("dataset", maintain_order=True)]
     blocks = [*matrices(leakage), *identifiers(leakage)]

@@ -50,10 +50,10 @@ def worst_cases(claims: pl.DataFrame) -> Table:
         "claimed: {claimed:number} | worst: {worst:number} | audited: {yes} | verdict: {overall}"
     )
     caption = (
-        "With a known law, over all pairs of inputs and all outputs (at most `claims.vocabulary` inputs). Without a "
-        "law, by sampling: `worst` is then a lower bound, and budgets that are not audited are small enough for "
-        "sampling to refute the claim. The verdict is by all tests of the claim, including attacks; `not checked` "
-        "means that only the worst case was not checked."
+        "With a known law the worst case is exact, over all outputs and all pairs of at most `claims.vocabulary` "
+        "inputs. Without a law it is sampled: `worst` is then a lower bound, and budgets that are not audited are "
+        "small enough for sampling to refute the claim. The verdict rests on all tests of the claim, including "
+        "attacks; `not checked` means that only the worst case was not checked."
     )
     audited = pl.when("audited").then(pl.lit("yes")).otherwise(pl.lit("no"))
     return Table(

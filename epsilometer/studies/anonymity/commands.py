@@ -62,7 +62,9 @@ def anonymize(
     keep: Annotated[list[str], typer.Option(help="Label to keep, a column of --labelled; repeatable.")] = [],  # noqa: B006
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)] = "idt",
     epsilon: Epsilon = None,
-    kind: Annotated[list[str], typer.Option(help="linear, encoder or transformer; repeatable.")] = ["linear"],  # noqa: B006
+    kind: Annotated[
+        list[str], typer.Option(help="Kind of the auxiliary classifiers: linear, encoder or transformer; repeatable.")
+    ] = ["linear"],  # noqa: B006
     auxiliaries: Annotated[
         Path | None, typer.Option(help="Folder of auxiliaries; if it has none, they are trained and stored there.")
     ] = None,

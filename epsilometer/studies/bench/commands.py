@@ -14,7 +14,10 @@ from epsilometer.runtime.withholding import withheld
 
 def estimators(
     full: Annotated[
-        bool, typer.Option("--full", help="200 seeds of 10,000 samples and five of a million, not 20 of 10,000.")
+        bool,
+        typer.Option(
+            "--full", help="Run 200 seeds of 10,000 samples and five of a million, instead of 20 seeds of 10,000."
+        ),
     ] = False,
     auditor: Annotated[
         Path | None, typer.Option(help="File (.py) of a further auditor: a function bound(samples, error, delta).")

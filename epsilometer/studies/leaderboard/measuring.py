@@ -20,7 +20,7 @@ from epsilometer.auditing.claims.verdicts import describe
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core import tables
 from epsilometer.core.attack import Embedded
-from epsilometer.core.guarantees import Granularity
+from epsilometer.core.guarantees import WHOLE, Neighbours
 from epsilometer.core.mechanism import Mechanism, Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.parts import PUBLIC
@@ -43,6 +43,7 @@ from epsilometer.studies.leaderboard.tables import (
 from epsilometer.text.words import words
 
 PURE, APPROXIMATE, METRIC, NO_CLAIM = "pure epsilon", "epsilon and delta", "per word or metric", "none"
+EQUAL_LENGTH = "only texts of equal length"
 _TIMED = 100  # texts used to measure a mechanism's speed, once per cell
 _TYPED = 200  # public texts used to test whether a mechanism has a channel (`by_law.channel`)
 
@@ -192,12 +193,14 @@ def ceiling(parts: Parts, lengths: str) -> tuple[Frontier, float]:
 
 
 def claim_class(mechanism: Mechanism, epsilon: float) -> str:
-    """Return the class within which a mechanism may be ranked, from the kind and the unit of its claim."""
+    """Return the class within which a mechanism may be ranked, from the kind, unit and neighbours of its claim."""
     claim = mechanism.guarantee(epsilon)
     if claim is None:
         return NO_CLAIM
-    if claim.granularity != Granularity.DOCUMENT or claim.metric is not None:
+    if claim.granularity not in WHOLE or claim.metric is not None:
         return METRIC
+    if claim.neighbours is not Neighbours.ANY:
+        return EQUAL_LENGTH
     return APPROXIMATE if claim.delta or claim.curve is not None else PURE
 
 

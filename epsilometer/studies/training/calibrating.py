@@ -183,7 +183,7 @@ def _row(params: TrainingParams, name: str, of: Gradients, kind: str, *, aim: No
 
 
 def _said(name: str, kind: str, aim: NoiseTarget, attack: str = ATTACK, size: int = 1) -> dict[str, Any]:
-    """Return a row of the result's table without a result: no status, level or reason, and 0 trials."""
+    """Return an empty row of the results' table: no status, level or reason, and 0 trials."""
     of = {"training": name, "noise": kind, "attack": attack, "size": size, "measure": aim.measure}
     nothing = dict.fromkeys(("level", "low", "high", "effective_sigma"))
     name_of = "kappa" if kind == "vmf" else "sigma"
@@ -231,7 +231,7 @@ def _reason(met: Met | Calibrated, aim: NoiseTarget) -> str | None:
     if met.status == FOUND:
         return None
     if met.status == FALLING:
-        return "the loss grows with the noise: at more noise than that of the interval, it is above the target"
+        return "the loss grows with the noise: with more noise than in the interval, it exceeds the target"
     if met.status == OUTSIDE:
         if met.low == 0:
             return f"the loss is above {aim.target:g} nats at the largest noise searched; set a higher target"

@@ -1,4 +1,4 @@
-"""Canaries for the entries of `one_run`, and runs of a training with them as an adversary sees them."""
+"""Canaries for the entries of `one_run`, and what an adversary sees of a training that includes them."""
 
 from __future__ import annotations
 

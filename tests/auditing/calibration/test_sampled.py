@@ -36,6 +36,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
+from tests.support import sparing
 
 TRUE = 6.0  # the epsilon at which the simulated adversary's loss is 1 nat
 
@@ -224,7 +225,7 @@ def test_a_sampler_that_departs_from_its_law_is_calibrated_by_hits() -> None:
     assert (high > success_bound(0.9, 2)).all()
 
 
-@pytest.mark.parametrize(("target", "before"), [(0.5, 122_565), (1.0, 32_776), (2.0, 16_306)])
+@pytest.mark.parametrize(("target", "before"), sparing.first(1, [(2.0, 16_306), (1.0, 32_776), (0.5, 122_565)]))
 def test_randomised_response_needs_few_rewrites(target: float, before: int) -> None:
     """At most two thirds of what mixtures with a share of alpha for each epsilon needed: medians of seeds 0 to 39,
     range target / 2 to 4 target, width 1.25, alpha 0.01. Here the median of 9 searches."""

@@ -495,7 +495,7 @@ def test_words_that_depend_on_the_words_beside_them_lose_more_than_is_counted() 
     assert finding.verdict == VIOLATED
     assert finding.worst == pytest.approx(2 * check_claim(Folds(), 2.0).worst)
     assert finding.claimed == 2.0
-    assert "depend on others" in finding.reason
+    assert "depend on other units" in finding.reason
 
 
 def test_a_text_that_shows_more_than_its_law_upholds_no_claim() -> None:
@@ -505,7 +505,7 @@ def test_a_text_that_shows_more_than_its_law_upholds_no_claim() -> None:
 
     finding = check_claim(Prepends(), 2.0)
     assert finding.verdict == NOT_CHECKED
-    assert "show more of its source" in finding.reason
+    assert "more of the source" in finding.reason
     assert check_claim(Prepends(factor=2), 2.0).verdict == VIOLATED
 
 

@@ -128,7 +128,7 @@ def test_what_a_comparison_with_a_law_may_miss_is_said(share: float, caught: boo
     assert (check.problem is not None) == caught
     if not caught:
         assert check.remark is not None
-        assert float(re.findall(r"departures of ([.\d]+)", check.remark)[0]) > share
+        assert float(re.findall(r"a departure of ([.\d]+)", check.remark)[0]) > share
 
 
 def test_a_sampler_close_to_its_law_at_one_budget_is_caught_at_a_larger_one() -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import epsilometer
-from epsilometer.auditing.results.comparison import Comparison, compare, least_difference
+from epsilometer.auditing.results.comparison import Comparison, compare
+from epsilometer.auditing.results.detectable import least_difference
 from epsilometer.auditing.trials.memory import BY_TEXT, BY_WORD, CONSTANT, FRESH, IDENTITY
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise

@@ -385,11 +385,28 @@ def test_words_draw_alike_in_whatever_order_they_came(folder: Path, key: str) ->
         assert np.array_equal(np.sort(table.place), np.arange(len(words)))  # each word has exactly one row
 
 
+@pytest.mark.parametrize("key", ["tem", "tem_released", "santext", "santext_plus", "exponential"])
+def test_blocks_and_single_outputs_draw_the_same_words(folder: Path, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large vocabulary keeps the probabilities of blocks, a small one those of all outputs. One of 2,000 draws would
+    differ by rounding with probability below 1e-8; seed fixed."""
+    texts, epsilons = clustered().words * 5, [3.0, 12.0]
+    noises = [Noise.named(len(texts), epsilon) for epsilon in epsilons]
+    grids = []
+    for whole, block in ((1 << 28, 1), (0, 32)):
+        monkeypatch.setattr("epsilometer.mechanisms.words.shared.kernel._WHOLE", whole)
+        mechanism = mechanism_of(folder, key, "clustered")
+        assert mechanism.block == block
+        grids.append([list(rewrites.texts) for rewrites in mechanism.rewrite_grid(texts, epsilons, noises)])
+    assert grids[0] == grids[1]
+
+
+@pytest.mark.parametrize("whole", [0, 1 << 28])
 @pytest.mark.parametrize("key", ["tem", "tem_wide_window", "tem_released"])
 def test_tem_draws_from_its_law_however_few_words_lie_within_gamma(
-    folder: Path, key: str, monkeypatch: pytest.MonkeyPatch
+    folder: Path, key: str, whole: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The published form keeps the same table as the others: its blocks' probabilities are those of its law."""
+    monkeypatch.setattr("epsilometer.mechanisms.words.shared.kernel._WHOLE", whole)
     texts, epsilons = clustered().words, [3.0, 12.0, 60.0]
     noises = [Noise.named(len(texts), epsilon) for epsilon in epsilons]
     grids = []
@@ -398,7 +415,8 @@ def test_tem_draws_from_its_law_however_few_words_lie_within_gamma(
         mechanism = mechanism_of(folder, key, "clustered")
         grids.append([list(rewrites.texts) for rewrites in mechanism.rewrite_grid(texts, epsilons, noises)])
         for epsilon in epsilons:
-            expected = np.add.reduceat(np.exp(law(mechanism, epsilon)), range(0, 200, 32), axis=1).cumsum(axis=1)
+            starts = range(0, 200, mechanism.block)
+            expected = np.add.reduceat(np.exp(law(mechanism, epsilon)), starts, axis=1).cumsum(axis=1)
             table = mechanism._tables[epsilon]
             np.testing.assert_allclose(table.cumulative[table.place], expected, rtol=0, atol=1e-12)
     assert grids[0] == grids[1]

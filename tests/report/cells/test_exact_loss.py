@@ -83,10 +83,13 @@ def test_the_order_turns_where_intervals_lie_apart_alone() -> None:
     # The first and the third: apart when sampled, and the other way by law. The first and the second, as the last two:
     # alike when sampled, apart by law, unless an end is unknown.
     assert order_sentence([*cells, {"sampled_rank": None}]) == (
-        "Of 6 pairs of cells, the exact loss separates 2 whose sampled intervals overlap, and reverses the order of 1."
+        "Of 6 pairs of cells, the exact loss orders 2 whose sampled intervals overlap, and reverses the sampled order "
+        "of 1."
     )
     near = [cells[0] | {"sampled": 0.98, "sampled_high": 1.30}, cells[1] | {"sampled": 0.97, "sampled_high": 1.29}]
-    assert order_sentence(near).endswith("separates 1 whose sampled intervals overlap, and reverses the order of 0.")
+    assert order_sentence(near).endswith(
+        "orders 1 whose sampled intervals overlap, and reverses the sampled order of 0."
+    )
     assert order_sentence(near[:1]) == ""
     table = frame(SURE, ("queries", "tem", 5.0, "embedding", 700, None, NO_CLAIM), equal=(100, 70))
     of_equal = rows(losses({("queries", "tem", 5.0): 1.0}), table)[0]

@@ -269,7 +269,7 @@ def test_which_of_several_is_to_be_released_is_said_and_none_that_hardly_reads_i
     table = decisions(*((name, epsilon, WITHIN, None) for name in ("cust", "tem") for epsilon in (1.0, 2.0)))
     keeps = measured({("letters", name, epsilon): True for name in ("cust", "tem") for epsilon in (1.0, 2.0)})
     (each,) = answers(table, {}, keeps)
-    how = "the largest budget that keeps every limit; the first mechanism by name"
+    how = "the largest budget that keeps every limit; of several mechanisms, the first by name"
     assert step(each, table).startswith(f"release letters by cust at ε = 2 ({how});")
     assert chosen(table) == {"letters": ("cust", 2.0)}
     assert chosen(table, {("letters", "cust")}) == {"letters": ("tem", 2.0)}

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
+from epsilometer.corpora.files import read
 from epsilometer.mechanisms.selection.shared.public_exemplars import central, embed, usable
 from epsilometer.models.encoder import Encoder
 from epsilometer.runtime.progress import track
@@ -42,12 +44,7 @@ class PublicTexts:
     @classmethod
     def of(cls, texts: Sequence[str], encode: Callable[[Sequence[str]], Array], seed: int) -> PublicTexts:
         """Return the distinct non-empty texts among these as public texts. Raises UserError if there are none."""
-        distinct = usable(texts)
-        if not distinct:
-            raise UserError(
-                "there are no public texts; give a file of texts that were collected separately (--public)", "EPS-M103"
-            )
-        return cls(distinct, encode, seed)
+        return cls(distinct(texts), encode, seed)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -84,6 +81,32 @@ class PublicTexts:
         chosen = self.vectors[self.exemplars(m)]
         parts = [nearest(vectors, chosen) for _, vectors in self.embedded(texts)]
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def distinct(texts: Sequence[str]) -> Sequence[str]:
+    """Return the distinct non-empty texts among public texts. Raises UserError if there are none."""
+    if not (some := usable(texts)):
+        raise UserError(
+            "there are no public texts; give a file of texts that were collected separately (--public)", "EPS-M103"
+        )
+    return some
+
+
+def texts_of(resource: Path | tuple[str, ...]) -> Sequence[str]:
+    """Return the texts of a file of public texts, or of a list. Raises UserError for a file without them."""
+    if isinstance(resource, tuple):
+        return resource
+    table = read(resource)
+    if "text" not in table.columns:
+        raise UserError(f"{resource} has no column `text`; rename the column of public texts to `text`", "EPS-M105")
+    return table["text"].drop_nulls().to_list()
+
+
+def described(resource: Path | tuple[str, ...]) -> str:
+    """Return a description of public texts: their number, or their file's name."""
+    if isinstance(resource, tuple):
+        return f"{len(set(resource)):,} texts"
+    return f"the texts of {resource.name}"
 
 
 def by_encoder(name: str) -> Callable[[Sequence[str]], Array]:

@@ -1,9 +1,9 @@
 """Choice of the number of exemplars with the highest utility on held-out public texts at a target loss.
 
-With more exemplars the nearest one is more similar, but to release it equally often needs a larger epsilon. For each
-number m, the epsilon is found at which the average loss of guessing between two held-out texts equals the target. The
-chosen m has the largest expected cosine between a text and its release at this epsilon. Texts are held out because the
-clustered texts would favour a too large m. Private texts are not used, so the claim does not depend on the choice.
+With more exemplars the nearest one is more similar, but releasing it as often takes a larger epsilon. For each number
+m, the epsilon is found at which the average loss of guessing between two held-out texts equals the target. The chosen
+m has the largest expected cosine between a text and its release at this epsilon. Held-out texts are used because the
+clustered texts would favour too large an m. Private texts are not used, so the claim does not depend on the choice.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
 from epsilometer.text.vectors import one_thread
 
-BLOCK = 32  # outputs per block, whose total probability is stored
+_BLOCK = 32  # outputs per block, whose total probability is stored
+_WHOLE = 1 << 28  # bytes; if all words' probabilities fit into a table of this size, each block is one output
 _ROWS = 512  # words whose laws within a block are in memory at a time
 _PART = 64  # words whose laws are computed at a time; fits into the processor's cache
 
@@ -29,6 +30,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
     Words are sampled by inverse CDF from one uniform each. The vocabulary is divided into blocks, and the probabilities
     of all blocks are stored for every private word seen so far. Sampling first finds the block, then computes the law
     within that block. So a new word costs a pass over the vocabulary, and each occurrence the distances of one block.
+    In a small vocabulary each block is one output, and an occurrence costs no distances.
     """
 
     @abstractmethod
@@ -39,6 +41,11 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
     def outputs(self) -> NDArray[np.int64]:
         """The indices of the possible outputs; all words unless overridden."""
         return np.arange(len(self.vectors))
+
+    @cached_property
+    def block(self) -> int:
+        """The number of outputs per block."""
+        return 1 if 8 * len(self.vectors) * len(self.outputs) <= _WHOLE else _BLOCK
 
     @cached_property
     def _tables(self) -> dict[float, _Table]:
@@ -63,7 +70,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
         Also stores the normalisers. The distances of a word are computed once for all epsilons.
         """
         among = None if len(self.outputs) == len(self.vectors) else self.outputs  # None avoids a copy
-        starts = np.arange(0, len(self.outputs), BLOCK)
+        starts = np.arange(0, len(self.outputs), self.block)
         for start in range(0, len(words), _PART):
             part = words[start : start + _PART]
             distances = self.vectors.distances(part, among)
@@ -72,12 +79,12 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
                 largest = log_weights.max(axis=1, keepdims=True)
                 weights = np.exp(log_weights - largest)
                 self._log_totals[epsilon][part] = largest[:, 0] + np.log(weights.sum(axis=1))
-                yield part, epsilon, np.add.reduceat(weights, starts, axis=1)
+                yield part, epsilon, weights if self.block == 1 else np.add.reduceat(weights, starts, axis=1)
 
     def _fill(self, words: NDArray[np.integer], epsilons: Sequence[float]) -> None:
         """Compute the missing rows of these words in the tables of these epsilons."""
         for epsilon in epsilons:
-            self._tables.setdefault(epsilon, _Table(len(self.vectors), len(self.outputs)))
+            self._tables.setdefault(epsilon, _Table(len(self.vectors), -(-len(self.outputs) // self.block)))
             self._log_totals.setdefault(epsilon, np.full(len(self.vectors), np.nan))
         met = np.unique(words)
         new = met[~np.all([self._tables[epsilon].filled[met] for epsilon in epsilons], axis=0)]
@@ -99,12 +106,14 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
         self._fill(words, [epsilon])
         table, log_total = self._tables[epsilon], self._log_totals[epsilon]
         block, left = table.find(words, uniforms)
+        if self.block == 1:
+            return self.outputs[block].astype(np.int32)
         out = np.empty(len(words), np.int32)
         order = np.argsort(block, kind="stable")
         borders = np.searchsorted(block[order], np.arange(table.blocks + 1))
         with one_thread():
             for number in np.flatnonzero(np.diff(borders)):
-                inside = self.outputs[number * BLOCK : (number + 1) * BLOCK]
+                inside = self.outputs[number * self.block : (number + 1) * self.block]
                 members = order[borders[number] : borders[number + 1]]
                 for start in range(0, len(members), _ROWS):
                     part = members[start : start + _ROWS]
@@ -174,8 +183,8 @@ class _Table:
     place:      [V], the row of each word; -1 if the word is not stored.
     """
 
-    def __init__(self, words: int, outputs: int) -> None:
-        self.blocks = -(-outputs // BLOCK)
+    def __init__(self, words: int, blocks: int) -> None:
+        self.blocks = blocks
         self.place = np.full(words, -1)
         self.cumulative = np.empty((words, self.blocks))
         self._used = 0

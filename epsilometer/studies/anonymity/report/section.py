@@ -146,8 +146,11 @@ def success_tables(measured: pl.DataFrame) -> Iterator[Table]:
         right = listed([f"{name} {row['both_right']:,}" for name, row in victims.items()])
         clean = listed([f"{row['task_f1_clean']:.2f} ({name})" for name, row in victims.items()])
         caption = (
-            f"Over the texts whose {attribute} and {task} the victim infers correctly: of {here[0]['texts']:,} test "
-            f"texts, {right}. F1 is that of {task} on all released texts; on clean texts it is {clean}."
+            f"Shares are over the texts whose {attribute} and {task} the victim infers correctly: of "
+            f"{here[0]['texts']:,} test texts, {right}. RS_all: the rewrite hides the attribute and keeps the task. "
+            "Coverage: the rewrite differs; RS, UR and PA are over these texts. RS: success as in RS_all. UR: the "
+            "task is still inferred. PA: the attribute is still inferred. F1 is that of {task} on all released "
+            f"texts; on clean texts it is {clean}."
         )
         asking = " | asked of the victim: {asked_victim:,.0f}" if any(row["asked_victim"] for row in here) else ""
         yield Table(f"{dataset}: {attribute} hidden, {task} kept", caption, records(here, columns + asking))
@@ -346,7 +349,9 @@ def length_table(lengths: pl.DataFrame) -> Table:
     rows = first.sort(*keys, "shortest").group_by(keys, maintain_order=True).agg(quarters=quarter.str.join("; "))
     columns = NAMED + " | attribute, task: {attribute}, {task} | victim: {victim} | words: RS_all: {quarters}"
     shown = records(rows, columns)
-    caption = "RS_all for each quarter of the texts that the victim classifies correctly, from the shortest texts."
+    caption = (
+        "RS_all for each quarter of the texts that the victim classifies correctly, from the shortest to the longest."
+    )
     return Table("RS_all by length of text", caption, shown, folded=True)
 
 

@@ -13,11 +13,11 @@ from epsilometer.studies.leaderboard.report.rows import in_common, interval
 from epsilometer.studies.leaderboard.tables import CORPORA, SIZES, corpora_path
 
 _CAPTION = (
-    "Macro F1 of a head on clean texts. The whole corpus: a curator sees all texts and adds noise once. These rows are "
-    "not ranked with local rows, which protect people from the curator, too. One text at a time: mechanisms that "
-    "choose among the same public texts, with labels in the clear. Post-processed: the same smoothing labels all "
-    "public texts, for both kinds of rows. Chosen for: the average loss between texts of equal length, or the pure "
-    "epsilon, for which the budget was chosen."
+    "Macro F1 of a head on clean texts. The whole corpus: a curator sees all texts and adds noise once. These rows "
+    "are not ranked with local rows, which protect people from the curator, too. One text at a time: mechanisms "
+    "that choose among the same public texts, with labels in the clear. Post-processed: in both kinds of rows, the "
+    "same smoothing gives every public text a label. Chosen for: the average loss between texts of equal length, or "
+    "the pure epsilon, for which the budget was chosen."
 )
 
 

@@ -34,14 +34,14 @@ _READING = (
     "the public text with the largest mean cosine on these sets."
 )
 _TIERS = (
-    "At the largest budget with at most this loss and a delta at 4 nats of at most .01. If that delta limits the "
-    "budget (its tail binds), the row is the same at larger losses and is shown once, at the smallest loss. In the "
-    "class of pure epsilon, delta at 4 nats is 0 while no output has a loss above 4. If it binds there, the budget is "
-    "therefore about 4, or larger if a mechanism loses less than its epsilon. Tiers are within a class of claims, by "
-    "cosine: no row is significantly below another row of its tier. Rows in different tiers may not differ "
-    "significantly. Controls, rows whose loss is not known by law, and rows whose mean cosine is at most that of one "
-    "sentence for all have no tier. A row above others has a larger cosine at these budgets, by paired t tests over "
-    f"the splits, at {LEVEL:.0%} for all pairs of a class and table together (Holm)."
+    "Rows are at the largest budget with at most this loss and a delta at 4 nats of at most .01. If that delta "
+    "limits the budget (its tail binds), the row is the same at larger losses and is shown once, at the smallest "
+    "loss. In the class of pure epsilon, delta at 4 nats is 0 while no output has a loss above 4. If it binds "
+    "there, the budget is therefore about 4, or larger if a mechanism loses less than its epsilon. Tiers are within "
+    "a class of claims, by cosine: no row is significantly below another row of its tier. Rows in different tiers "
+    "may not differ significantly. Controls, rows whose loss is not known by law, and rows whose mean cosine is at "
+    "most that of one sentence for all have no tier. A row above others has a larger cosine at these budgets, by "
+    f"paired t tests over the splits, at {LEVEL:.0%} for all pairs of a class and table together (Holm)."
 )
 _ANY = (
     "The same for sets whose texts have any length. A mechanism that never changes the number of words reveals it, "
@@ -49,9 +49,10 @@ _ANY = (
     "attacks are left out."
 )
 _TAUGHT = (
-    "At the budgets of the tiers, each row once. Law known: the learner corrects for the mechanism's law (loss "
-    "correction). Infers: F1 of the attribute, trained and tested on releases. Teaches more than: mechanisms whose F1 "
-    "by words from the fewest releases is lower, by paired t tests like those of the tiers, corrected separately."
+    "This table is at the budgets of the tiers, and has each row once. Law known: the learner corrects for the "
+    "mechanism's law (loss correction). Infers: F1 of the attribute, trained and tested on releases. Teaches more "
+    "than: mechanisms whose F1 by words from the fewest releases is lower, by paired t tests like those of the "
+    "tiers, corrected separately."
 )
 _MEASURED = (
     "Pure epsilon and worst pair are computed over the compared pairs, at the budgets of the tiers. A search by a law "

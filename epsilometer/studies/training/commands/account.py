@@ -29,14 +29,14 @@ def account(
     sigma: Annotated[float | None, typer.Option(help="Noise multiplier of gaussian noise.")] = None,
     kappa: Annotated[float | None, typer.Option(help="Concentration of vmf.")] = None,
     dimensions: Annotated[
-        str | None, typer.Option(help="Dimensions of the gradient for vmf, 592130, or of each part, 590592,1538.")
+        str | None, typer.Option(help="For vmf: dimension of the gradient (592130), or of each part (590592,1538).")
     ] = None,
     sampling: Annotated[
-        str, typer.Option(help="poisson: independent sampling; shuffled: disjoint batches, equal in every epoch.")
+        str, typer.Option(help="poisson: a coin for each example and step; shuffled: fixed disjoint batches.")
     ] = "poisson",
-    delta: Annotated[float | None, typer.Option(help="Default 1/n; choose a smaller one for a guarantee.")] = None,
-    neighbours: Annotated[str | None, typer.Option(help="Relation: added or removed, replaced, or zeroed.")] = None,
-    target: Annotated[float | None, typer.Option(help="Target epsilon, whose noise is printed, too.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Default: 1/n for n examples; a guarantee needs less.")] = None,
+    neighbours: Annotated[str | None, typer.Option(help="Neighbours: added or removed, replaced, zeroed.")] = None,
+    target: Annotated[float | None, typer.Option(help="Target epsilon; also prints the noise that reaches it.")] = None,
     as_json: Json = False,
 ) -> None:
     """Count the epsilon that a private training may claim.
@@ -56,7 +56,7 @@ def account(
     parts = _parts(dimensions, noise)
     release = _release(noise, sigma, kappa, parts)
     if release is None and target is None:
-        raise UserError(f"{noise} noise needs --{_NOISES[noise]}, or a --target to find it for", "EPS-U001")
+        raise UserError(f"{noise} noise needs --{_NOISES[noise]}, or --target, which finds it", "EPS-U001")
     said: dict[str, Any] = {}
     if target is not None:
         said["for_target"] = {"target": target, **_for_target(parts, schedule, (target, delta, relation))}

@@ -19,8 +19,10 @@ def calibrate_training(
     training: Annotated[
         list[str],
         typer.Option(
-            help="Entries of sent or private_training whose sigma and kappa are searched by the loss of one gradient; "
-            "for --measure rouge_l entries of reconstruction."
+            help=(
+                "Entries of `sent` or `private_training` in params.yaml; the search finds the sigma or kappa at "
+                "which one gradient has the target loss. For --measure rouge_l: entries of `reconstruction`."
+            )
         ),
     ] = [],  # noqa: B006 - typer copies it
     measure: Annotated[

@@ -25,10 +25,10 @@ def canaries(
         int, typer.Option(help="Number of canaries; a fair coin decides whether each is trained on.")
     ] = 1000,
     kind: Annotated[
-        str, typer.Option(help="mislabelled: texts of the file with a wrong label; random: random words.")
+        str, typer.Option(help="mislabelled: canaries are texts with a wrong label; random: random words.")
     ] = "mislabelled",
     replaced: Annotated[
-        bool, typer.Option("--replaced", help="A coin chooses between two labels, for neighbours by replacement.")
+        bool, typer.Option("--replaced", help="For neighbours by replacement: a coin chooses one of two labels.")
     ] = False,
     text: TextColumn = None,
     out: Annotated[
@@ -81,7 +81,15 @@ def canaries(
 
 
 def one_run(
-    scores: Annotated[Path, typer.Argument(help="A table with the columns canary and score (larger: likelier in).")],
+    scores: Annotated[
+        Path,
+        typer.Argument(
+            help=(
+                "A table with the columns canary and score; a larger score means that the canary was more likely "
+                "trained on."
+            )
+        ),
+    ],
     key: Annotated[Path, typer.Option(help="Key written by `epsilometer training canaries`.")],
     delta: Annotated[float, typer.Option(help="Delta of the proved epsilon; below 1/n.")],
     guesses: Annotated[

@@ -213,7 +213,7 @@ def proofs(audited: pl.DataFrame) -> Table:
         proved_by = {f"proved by {method}": bound["proved"] for method, bound in bounds}
         rows.append(record(first, of_score) | proved_by | record(first, of_claim))
     caption = (
-        "`a of b`: a is the proved lower bound in nats, b the lower bound if every guess of as many canaries were "
+        "`a of b`: a is the proved lower bound in nats, b what as many canaries would prove if every guess were "
         "right. The verdict is that of a test of the whole claimed curve, at all deltas at once."
     )
     return Table("What canaries prove", caption, rows)
@@ -257,8 +257,9 @@ def against_noise(curves: pl.DataFrame) -> Table:
         row["attack"] += "" if row["size"] is None else f", {row['size']}"
         rows.append(row | {"least_p": row["least_p"] or None})
     caption = (
-        "p-values are before the correction (Holm) over the curves with a verdict, one per attack. Curves that are not "
-        "testable are left out of the correction: with their number of batches, no p-value could be significant."
+        "p-values are before the correction (Holm) over the curves with a verdict, one per attack. Curves that are "
+        "not testable are left out of the correction: with their number of batches, no p-value could be "
+        "significant. `least p` is the smallest p-value that a fall could have had."
     )
     return Table("Attacks against noise", caption, records(rows, columns), folded=True)
 

@@ -58,9 +58,9 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
+from epsilometer.core.normals import normals
 from epsilometer.core.von_mises_fisher import check_concentration
 from epsilometer.studies.training.runs.gradients import ExampleGradients
-from epsilometer.studies.training.runs.normals import normals
 
 Array = NDArray[np.float64]
 

@@ -34,12 +34,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.accounting.releases import Gaussian, VonMisesFisher
+from epsilometer.accounting.sampling import batches
 from epsilometer.accounting.schedule import Poisson, Schedule
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.core.von_mises_fisher import mean_cosine
 from epsilometer.studies.training.runs.noise import TrainingNoise
-from epsilometer.studies.training.runs.sampling import batches
 
 LENGTH = 8.0  # length of a canary's gradient, larger than any clipping length in use
 _NO_NOISE = 0.05  # the deviation s in the scores of a training without noise

@@ -35,11 +35,11 @@ from numpy.typing import NDArray
 
 from epsilometer.accounting.releases import Gaussian, Release, VonMisesFisher
 from epsilometer.core.errors import UserError
+from epsilometer.core.normals import normals, on_grid
 from epsilometer.core.system import is_system
 from epsilometer.core.von_mises_fisher import mean_cosine
 from epsilometer.studies.training.runs.directional import average
 from epsilometer.studies.training.runs.gradients import ExampleGradients
-from epsilometer.studies.training.runs.normals import normals, on_grid
 
 
 class TrainingNoise(Protocol):

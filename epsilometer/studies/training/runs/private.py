@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.accounting.sampling import batches
 from epsilometer.accounting.schedule import Schedule
 from epsilometer.core.atomic import whole
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
+from epsilometer.models.optimisers import AdamW, Descent, Name, optimiser
 from epsilometer.runtime.progress import track
 from epsilometer.studies.training.runs.heads import Head
 from epsilometer.studies.training.runs.noise import TrainingNoise
-from epsilometer.studies.training.runs.optimisers import AdamW, Descent, Name, optimiser
-from epsilometer.studies.training.runs.sampling import batches
 
 SECONDS = 5.0  # minimum time between two checkpoints
 _LOOKED_AT = 1024  # maximum number of texts whose mean loss is computed after each pass

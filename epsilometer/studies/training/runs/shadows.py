@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.accounting.sampling import batches
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
+from epsilometer.models.optimisers import optimiser
 from epsilometer.studies.training.runs.factored import Factor, FactoredGradients
 from epsilometer.studies.training.runs.gradients import ExampleGradients
 from epsilometer.studies.training.runs.heads import Head
-from epsilometer.studies.training.runs.optimisers import optimiser
 from epsilometer.studies.training.runs.private import Settings
-from epsilometer.studies.training.runs.sampling import batches
 
 _ROWS = 1 << 11  # number of texts that a model processes at a time
 

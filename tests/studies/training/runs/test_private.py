@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from epsilometer.accounting.schedule import Poisson, Shuffled
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
+from epsilometer.models.optimisers import BETAS, DECAY, EPSILON
 from epsilometer.studies.training.runs import private
 from epsilometer.studies.training.runs.heads import BertHead, Head
-from epsilometer.studies.training.runs.optimisers import BETAS, DECAY, EPSILON
 from epsilometer.studies.training.runs.private import train
 from tests.support.places import ROOT
 from tests.support.refusals import refused

@@ -8,8 +8,9 @@ to terms that do not depend on a text,
 
 For several texts, the likelihood of one text given the others is the first line with the others' v subtracted from Y.
 The average of L von Mises-Fisher draws has no computable density. It is replaced by a Gaussian with the same moments,
-E Y = A sum_i v_i and the variance L A / kappa of a tangent coordinate; `exact` is then False. At these dimensions, the
-two hardly differ. Without noise, the deviation is set to HAIR, so that likelihoods stay finite.
+E Y = A sum_i v_i (A is the mean cosine of a draw) and the variance L A / kappa of a tangent coordinate; `exact` is
+then False. In the dimensions of a network's gradient, the two hardly differ. Without noise, the deviation is set to
+HAIR, so that likelihoods stay finite.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from scipy.special import ndtri
 from scipy.stats import kstest, norm
 
 from epsilometer.core import system
+from epsilometer.core.normals import normals, on_grid
 from epsilometer.core.randomness import Noise
-from epsilometer.studies.training.runs.normals import normals, on_grid
 
 
 def test_normals_are_normal_and_independent() -> None:

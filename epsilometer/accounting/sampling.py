@@ -30,11 +30,15 @@ def batches(schedule: Schedule, noise: Noise, first: int = 0) -> Iterator[NDArra
     """
     if isinstance(schedule, Poisson):
         for step in range(first, schedule.steps):
-            coins = noise.generator(step).integers(schedule.batches, size=schedule.texts, dtype=np.uint32)
-            yield np.flatnonzero(coins == 0)
+            yield by_coins(schedule, schedule.texts, noise.generator(step))
     else:
         order = noise.generator(0).permutation(schedule.texts)
         ends = accumulate(schedule.sizes, initial=0)
         parts = [np.sort(order[start:end]) for start, end in pairwise(ends)]
         for step in range(first, schedule.steps):
             yield parts[step % len(parts)]
+
+
+def by_coins(schedule: Poisson, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Return the indices of those of `count` examples that enter a step, each with probability q."""
+    return np.flatnonzero(generator.integers(schedule.batches, size=count, dtype=np.uint32) == 0)

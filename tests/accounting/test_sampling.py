@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from epsilometer.accounting.sampling import batches
 from epsilometer.accounting.schedule import Poisson, Shuffled
 from epsilometer.core.randomness import Noise
-from epsilometer.studies.training.runs.sampling import batches
 
 
 def participation(schedule: Poisson | Shuffled, seed: int = 0) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from epsilometer.studies.training.runs.optimisers import DECAY, optimiser
+from epsilometer.models.optimisers import DECAY, optimiser
 
 
 @pytest.mark.parametrize(

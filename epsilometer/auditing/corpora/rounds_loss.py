@@ -1,0 +1,64 @@
+"""The loss of all rounds of `private_evolution` together, in closed form. Losses are in nats.
+
+An adversary who sees all R noisy tables distinguishes two corpora that differ in one unit. Given the earlier tables,
+the candidates of a round are the same for both corpora. With c = 1, the votes of the two corpora then differ by 1 in
+each of D cells, where D is at most 2 (replaced) or 1 (added or removed). In such a cell, the noise of rate r makes the
+loss r with probability p = 1 / (1 + e^-r), and -r otherwise (`vote_loss`). So D independent losses of +-r dominate the
+loss of a round, whatever the earlier tables were. Dominating pairs compose adaptively (Zhu, Dong and Wang 2022, theorem
+10), so the loss of all rounds is dominated by
+
+    S = r (2 K - R D),   K ~ Binomial(R D, p).
+
+This law is exact if the two texts vote for different cells in every round, as two texts with different labels do. If
+they share a cell in some rounds, it is an upper bound. For c > 1, a round is epsilon / R-private, and randomised
+response dominates it (Kairouz, Oh and Viswanath 2015): S has r = epsilon / R and D = 1, and is an upper bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.mechanisms.corpora.private_evolution import PrivateEvolution
+
+
+@dataclass(frozen=True)
+class RoundsLoss:
+    """A sum of independent losses, each `rate` or -`rate`.
+
+    count: the number of losses, R D. exact: False if the law is an upper bound for every pair of corpora.
+    """
+
+    rate: float
+    count: int
+    exact: bool
+
+    @classmethod
+    def of(cls, mechanism: PrivateEvolution, epsilon: float) -> RoundsLoss:
+        """Return the law of a mechanism's loss at an epsilon."""
+        if mechanism.most > 1:
+            return cls(epsilon / mechanism.rounds, mechanism.rounds, exact=False)
+        cells = 2 if mechanism.neighbours == "replaced" else 1
+        return cls(float(mechanism.cell_noise(epsilon).rate), mechanism.rounds * cells, exact=True)
+
+    def law(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the values of the loss, ascending, and their probabilities."""
+        from scipy.stats import binom
+
+        ups = np.arange(self.count + 1)
+        losses = np.asarray(self.rate * (2 * ups - self.count), np.float64)
+        return losses, binom.pmf(ups, self.count, 1 / (1 + math.exp(-self.rate)))
+
+    def delta(self, level: float) -> float:
+        """Return the largest P(S | first) - e^level P(S | second) over sets S of outputs."""
+        losses, probabilities = self.law()
+        above = losses > level
+        return float(probabilities[above] @ -np.expm1(level - losses[above]))
+
+    def guess_loss(self) -> float:
+        """Return the log-odds that the best adversary guesses right between two equally likely corpora."""
+        apart = self.delta(0.0)
+        return math.log((1 + apart) / (1 - apart))
