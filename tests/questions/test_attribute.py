@@ -100,7 +100,7 @@ def test_a_law_shows_it_kept_by_whoever_infers() -> None:
         "gender: by its stated law, which 1,000 rewrites did not refute, any attacker is right in at most "
     )
     assert errors.startswith("a mechanism within its limits is called beyond with probability 0.001 at most; ")
-    assert "exclusive or of 2 attributes" in errors
+    assert "2 attributes (their exclusive or)" in errors
     (data,) = result(Decision.of(of, Errors(), verdict)).attacks
     assert data.source.endswith(", kept by its stated law, which 1,000 rewrites did not refute")
     assert gate(of, Rules(limits, budget=200)).trials == 100, "half of the budget at most"

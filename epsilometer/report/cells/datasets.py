@@ -75,10 +75,10 @@ def sentence(params: TextsParams, names: Iterable[str]) -> str:
     )
 
 
-def audited(results: TextResults) -> str:
-    """Return a sentence on the audited texts: real, or generated, which prove nothing about real texts."""
+def audited(results: TextResults, datasets: Iterable[str]) -> str:
+    """Return a sentence on the audited texts of data sets: real, or generated, which prove nothing about real texts."""
     named: dict[str, list[str]] = {}
-    for name in dict.fromkeys(cell.dataset for cell in results.params.cells.values()):
+    for name in dict.fromkeys(datasets):
         source = results.params.datasets[name].source
         # A .json file is the pin of a published data set.
         kind = (

@@ -60,7 +60,8 @@ def section(results: TextResults) -> Section:
     table, keeps, counted = decisions(results), uses(results), counts(results)
     every = answers(table, results.unread, keeps)
     alarms = [*faults(results), *violated(results)]
-    first = [("Alarm", alarm) for alarm in alarms] + [("Audited", audited(results))]
+    of_cells = audited(results, (cell.dataset for cell in results.params.cells.values()))
+    first = [("Alarm", alarm) for alarm in alarms] + [("Audited", of_cells)]
     for each in every:
         first += [
             (each.dataset, said) for said in (f"**{answer(each)}** {reason(each)}", f"**Next:** {step(each, table)}")

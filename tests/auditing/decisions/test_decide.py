@@ -119,7 +119,7 @@ def test_intervals_that_err_more_often_than_the_audit_allows_decide_nothing() ->
     """Those over all pairs of texts are at 99 %."""
     table = decided([attacked()], LAWFUL, alpha=0.001)
     assert words(table)["loss"] != WITHIN
-    assert "at 99%" in table.filter(limit="loss")["why"][0]
+    assert "99%" in table.filter(limit="loss")["why"][0]
 
 
 def test_a_black_box_is_never_within_however_many_trials_it_has() -> None:

@@ -212,7 +212,8 @@ def test_both_tables_stand_in_the_results_of_a_profile() -> None:
     assert success.heading == "reviews: gender hidden, rating kept"
     assert inferred.heading == "reviews: who infers gender"
     assert success.rows[0]["RS_all"] == "0.350 (0.100 to 0.400)"
-    assert "of 500 test texts, linear 180. F1" in success.caption
+    assert "of 500 test texts, linear 180." in success.caption
+    assert "F1 is that of rating" in success.caption
     assert "on clean texts it is 0.90 (linear)" in success.caption
     assert [row["adaptive"] for row in inferred.rows if row["mechanism"] == "idt"] == ["0.78"]
     assert "chance is 0.50" in inferred.caption
