@@ -50,6 +50,12 @@ def test_metrics_are_rounded_sorted_and_finite(tmp_path: Path) -> None:
     assert _read(tmp_path / "metrics") == {name: text for name, text in written.items() if "-mvc/" not in name}
 
 
+def test_the_folder_of_an_audit_without_cells_exists(tmp_path: Path) -> None:
+    """It is an output of the stage, which DVC misses otherwise, as in the leaderboard's profile."""
+    metrics(estimates().clear(), NONE, tmp_path / "reports" / "metrics")
+    assert list((tmp_path / "reports" / "metrics").iterdir()) == []
+
+
 def _read(folder: Path) -> dict[str, str]:
     return {file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8") for file in folder.rglob("*.json")}
 

@@ -23,13 +23,14 @@ _MOST = 4.5  # nats: the largest loss on the axis
 Points = list[dict[str, Any]]
 
 
-def figure(board: Board) -> Figure:
-    """Return the charts of a data set, with a point per mechanism and loss, at the second budget.
+def figure(board: Board) -> Figure | None:
+    """Return the charts of a data set, with a point per mechanism and loss, at the second budget; None without points.
 
     They show sets of texts of equal length if the data set has such sets, otherwise of any length.
     """
     lengths = EQUAL if EQUAL in board.frontiers["lengths"] else ANY
-    points = _points(board, lengths)
+    if not (points := _points(board, lengths)):
+        return None
     names = sorted({row["mechanism"] for row in points})
     controls = board.rows.filter("control")["mechanism"].unique().to_list()
     colour, shape = by_name(styles(names), names, controls)

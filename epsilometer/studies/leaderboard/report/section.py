@@ -75,7 +75,7 @@ def section(results: Results[LeaderboardParams]) -> Section | None:
     words = [_CLEAR, _READING, *([f"Data sets not run: {', '.join(sorted(absent))}."] if absent else [])]
     blocks: list[Table | Figure] = []
     for board in compared:
-        blocks += [figure(board), *tables(board), *filter(None, [corpora.table(results, board.dataset)])]
+        blocks += filter(None, [figure(board), *tables(board), corpora.table(results, board.dataset)])
     blocks.append(_effort(compared))
     return Section("leaderboard", "Leaderboard", "Leaderboard", words, blocks=blocks)
 
@@ -87,14 +87,14 @@ def tables(board: Board) -> list[Table]:
     averaged = [rows.averaged(board, row) for row in first]
     by_length = {each: rows.standing(board, each) for each in (EQUAL, ANY) if each in board.frontiers["lengths"]}
     main, *other = by_length
-    kind = "equal length" if main == EQUAL else "any length"
+    kind, chart = "equal length" if main == EQUAL else "any length", figure(board)
     return [
         Table(
             f"Leaderboard on {name}",
             f"{_CLEAR} {_TIERS} The texts of a set have {kind}. {_absent(board)}",
             by_length[main],
             folded=True,
-            picture=figure(board).name,
+            picture=chart.name if chart else None,
         ),
         *(Table(f"Texts of any length on {name}", _ANY, by_length[each], folded=True) for each in other),
         Table(f"What releases teach on {name}", _TAUGHT, rows.taught(board, with_tail), folded=True),
