@@ -215,7 +215,7 @@ def test_a_failed_stage_leaves_nothing_behind_and_the_next_run_goes_on(toy: Toy)
     assert not list((toy.folder / "data").rglob("*.partial"))
     file.write_text(good)
     assert "rewrite@songs-own" not in repro(toy)
-    assert (toy.folder / "data/rewrites/songs-mine/9.parquet").exists()
+    assert (toy.folder / "data/rewrites/songs-mine/5.parquet").exists()
 
 
 @pytest.mark.slow
