@@ -22,7 +22,7 @@ def played(rates: list[float], rng: np.random.Generator, *, alike: float) -> dic
     ("rates", "tests", "alike"), [([0.4], 1, 0.0), ([0.4, 0.38, 0.25], 12, 0.8), ([0.4, 0.4, 0.4], 1, 0.0)]
 )
 def test_the_difference_is_detected_with_the_stated_probability(rates: list[float], tests: int, alike: float) -> None:
-    """Of 450 runs fewer than .85 detect it with probability 3e-4 at most. Of half of it, fewer than half do.
+    """A share below .85 of 450 runs detects it with probability 3e-4 at most. Fewer than half detect half of it.
 
     The difference is that of 9 experiments in which both mechanisms leak equally, so its own error is in the share.
     """

@@ -1,6 +1,6 @@
 """A causal language model that continues a vector, the soft prompt, by a text (Lester et al. 2021, arXiv:2104.08691).
 
-The prompt stands in place of the first token's embedding. `adapt` trains all weights on public texts, each with its
+The prompt replaces the first token's embedding. `adapt` trains all weights on public texts, each with its
 topic as the prompt: the mean token embedding of the public texts most like it. So a prompt says what a text is about,
 and not its words. The weights are then frozen.
 """
