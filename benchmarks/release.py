@@ -93,13 +93,14 @@ class Embedded:
 
 
 class Data:
-    """Distinct labelled texts of a file: those of its test and validation splits, and the others, to be sampled.
+    """Distinct labelled texts: those of the test and validation splits, and the others, to be sampled.
 
     second: the half of these others on which no constant was chosen.
     """
 
-    def __init__(self, file: Path, label: str) -> None:
-        table = pl.read_parquet(file).unique("text", keep="first", maintain_order=True).cast({label: pl.String})
+    def __init__(self, source: Path | pl.DataFrame, label: str) -> None:
+        table = pl.read_parquet(source) if isinstance(source, Path) else source
+        table = table.unique("text", keep="first", maintain_order=True).cast({label: pl.String})
         self.label = dict(table.select("text", label).iter_rows())
         self.labels = tuple(sorted(set(self.label.values())))
         self.own: list[str] = table.filter(pl.col("split") != "train")["text"].to_list()

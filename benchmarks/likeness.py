@@ -1,0 +1,176 @@
+"""What a released corpus is like, beside the texts that it stands for: five data sets, and public texts of two kinds.
+
+3,000 private texts are released at a pure epsilon of 1 by replacement of one text, by `vote_histogram`, and by
+`private_evolution` in 3 rounds. The 2,000 unlabelled public texts are of the same data set (no domain shift) or of
+another data set (domain shift). Compared, for the same seeds: the private texts as they are, and 64 public texts
+labelled by hand, with their labels spread to all public texts. Each seed has its own public, private and held-out
+texts, and its own noise. Every figure compares the release, with its weights, with 800 held-out texts:
+
+- F1: macro F1 on the held-out texts, of a head trained on the release.
+- labels, topics: total variation of the shares. A topic is a cluster, one of 32 k-means clusters of held-out texts.
+- distance: maximum mean discrepancy of the embeddings (Gaussian kernel, Gretton et al. 2012), 0 if they have the same
+  distribution. The kernel's width is the median distance of held-out texts.
+- copied: how much nearer a released text is to the nearest of 800 private texts than to the nearest held-out text, by
+  cosine. It is 0 on average for a release that repeats no private text. Noisy votes release public texts, so they can
+  fail this check only if private texts are among them; the row of private texts shows what a copy would give.
+
+The private texts as they are show how far apart two samples of one data set are by chance.
+
+usage: python -m benchmarks.likeness     reads files of ../shared/data, and chitchat-dataset; writes results/likeness
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+
+from benchmarks.evolution import Encoding
+from benchmarks.release import DATA, MESSAGES, PUBLIC, TESTS, Data, Draw
+from benchmarks.shared.pages import RESULTS, head, table, write
+from epsilometer.auditing.corpora.checks import head as classifier
+from epsilometer.auditing.corpora.checks import learnt
+from epsilometer.core.corpus_mechanism import Release
+from epsilometer.core.randomness import Noise
+from epsilometer.corpora.reading import GeneratorRequest, read
+from epsilometer.mechanisms.corpora.private_evolution import PrivateEvolution
+from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts
+from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
+from epsilometer.report.wording import mean_interval
+
+SEEDS, FIRST = 10, 4000  # no other benchmark uses these seeds
+PRIVATE, EPSILON, ROUNDS, TOPICS = 3000, 1.0, 3, 32
+MOST = PUBLIC + TESTS + PRIVATE + 1000  # texts of a data set
+QUERIES = Path("epsilometer/corpora/synthetic.py")
+SHIFTED = {"SNIPS": "messages", "SST-2": "clothing", "clothing": "SST-2", "requests": "SNIPS", "messages": "SNIPS"}
+
+AS_THEY_ARE, BY_HAND = "private texts as they are", "64 public texts, labelled by hand"
+VOTES, EVOLUTION, SHIFT = "noisy votes", "private evolution", "noisy votes, domain shift"
+FIGURES = ("F1", "labels", "topics", "distance", "copied")
+
+Array = NDArray[np.float64]
+_ABOUT = "Pure epsilon of 1 by replacement of one text; requests are generated, the other data sets are real."
+_SAID = "Means of 10 seeds with 99 % intervals of Student's t; 3,000 private texts, 2,000 public texts."
+
+
+def main() -> None:
+    """Write results/likeness."""
+    every = {name: Data(few, label) for name, (few, label) in _tables()}
+    encode = Encoding([data.encode for data in every.values()])
+    lines = head("What a released corpus is like", "likeness", _ABOUT)
+    for name, data in every.items():
+        scores: dict[str, list[dict[str, float]]] = {}
+        for seed in range(FIRST, FIRST + SEEDS):
+            draw = Draw(data, seed, data.others)
+            held_out = HeldOut(draw)
+            for released, release in _releases(draw, every[SHIFTED[name]], encode):
+                scores.setdefault(released, []).append(held_out.compared(release, encode(release.texts)))
+            print(name, seed, f"{time.process_time():.0f} s", flush=True)
+        columns = f"| released | {' | '.join(FIGURES)} |"
+        lines += table(f"Releases of {name}", _SAID, columns, _rows(scores))
+    write(lines, RESULTS / "likeness")
+
+
+def _tables() -> Iterator[tuple[str, tuple[pl.DataFrame, str]]]:
+    """Yield the name of each data set, its labelled texts, and the column of its labels."""
+    for name, file, label in (
+        ("SNIPS", "snips", "intent"),
+        ("SST-2", "sst2", "sentiment"),
+        ("clothing", "womens_clothing", "sentiment"),
+    ):
+        yield name, _few(pl.read_parquet(DATA / f"{file}.parquet").filter(split="train"), label)
+    yield "requests", _few(read(QUERIES, labels=["intent"], request=GeneratorRequest(0, MOST, "queries")), "intent")
+    messages = read(MESSAGES, labels=["question"]).filter(pl.col("text").str.split(" ").list.len().is_between(5, 25))
+    yield "messages", _few(messages, "question")
+
+
+def _few(texts: pl.DataFrame, label: str) -> tuple[pl.DataFrame, str]:
+    labelled = texts.drop_nulls(label).unique("text", keep="first", maintain_order=True)
+    return labelled.select("text", "split", label).sample(min(MOST, len(labelled)), seed=0), label
+
+
+def _releases(draw: Draw, other: Data, encode: Encoding) -> Iterator[tuple[str, Release]]:
+    """Yield what is released, and the release."""
+    corpus, labels = draw.corpus(draw.private[:PRIVATE]), draw.data.labels
+    yield AS_THEY_ARE, draw.data.true_labels(corpus.texts)
+    yield BY_HAND, draw.few_labelled()
+    noise = Noise.named(1, "likeness", draw.seed)
+    yield VOTES, draw.mechanism().release(corpus, EPSILON, noise)
+    same = PublicTexts.of(draw.public.texts, encode, 0)
+    evolution = PrivateEvolution(resource=tuple(same.texts), labels=labels, rounds=ROUNDS).on(same)
+    yield EVOLUTION, evolution.release(corpus, EPSILON, noise)
+    order = np.random.default_rng(draw.seed).permutation(len(other.others))[:PUBLIC].tolist()
+    shifted = PublicTexts.of([other.others[i] for i in order], encode, 0)
+    votes = VoteHistogram(resource=tuple(shifted.texts), labels=labels).on(shifted)
+    yield SHIFT, votes.release(corpus, EPSILON, noise)
+
+
+class HeldOut:
+    """The held-out texts of one seed, and comparisons of a release with them."""
+
+    def __init__(self, draw: Draw) -> None:
+        self._vectors, self._labels = draw.data.encode(draw.tests), draw.data.labels_of(draw.tests)
+        self._private = draw.data.encode(draw.private[: len(draw.tests)])
+        self._topics = KMeans(TOPICS, n_init=1, random_state=0).fit(self._vectors)
+        apart = _distances(self._vectors, self._vectors)
+        self._width = float(np.median(apart[np.triu_indices(len(apart), 1)]))
+        self._within = self._kernel(self._vectors)
+
+    def compared(self, release: Release, vectors: Array) -> dict[str, float]:
+        """Return the figures of a release. vectors: [n, d], of its texts."""
+        shares = release.weights / release.weights.sum()
+        fitted = classifier(vectors, release)
+        nearest = [(vectors @ others.T).max(1) for others in (self._private, self._vectors)]
+        topics = (self._topics.predict(each) for each in (vectors, self._vectors))
+        return {
+            "F1": learnt(fitted, self._vectors, self._labels) or 0.0,
+            "labels": _apart(release.labels or [], shares, self._labels),
+            "topics": _apart(*(next(topics), shares, next(topics))),
+            "distance": self._discrepancy(vectors, shares),
+            "copied": float(shares @ (nearest[0] - nearest[1])),
+        }
+
+    def _kernel(self, vectors: Array) -> Array:
+        kernel: Array = np.exp(-(_distances(vectors, self._vectors) ** 2) / (2 * self._width**2))
+        return kernel
+
+    def _discrepancy(self, vectors: Array, shares: Array) -> float:
+        """Return the maximum mean discrepancy of a release and the population of the held-out texts.
+
+        A release is a distribution by itself; held-out texts are a sample, so no text is compared with itself.
+        """
+        own = np.exp(-(_distances(vectors, vectors) ** 2) / (2 * self._width**2))
+        n = len(self._vectors)
+        within = (self._within.sum() - n) / (n * (n - 1))
+        squared = shares @ own @ shares + within - 2 * float(shares @ self._kernel(vectors).mean(1))
+        return float(np.sqrt(max(squared, 0.0)))
+
+
+def _distances(some: Array, others: Array) -> Array:
+    """Return the distances [n, m] of unit vectors."""
+    distances: Array = np.sqrt(np.maximum(2 - 2 * some @ others.T, 0))
+    return distances
+
+
+def _apart(some: object, shares: Array, others: object) -> float:
+    """Return the total variation of weighted names and of unweighted names."""
+    names, places = np.unique(np.concatenate([np.asarray(some), np.asarray(others)]), return_inverse=True)
+    count = len(shares)
+    ours = np.bincount(places[:count], shares, len(names))
+    theirs = np.bincount(places[count:], minlength=len(names)) / (len(places) - count)
+    return float(np.abs(ours - theirs).sum() / 2)
+
+
+def _rows(scores: dict[str, list[dict[str, float]]]) -> Iterator[str]:
+    for released, of_seeds in scores.items():
+        figures = " | ".join(mean_interval([each[figure] for each in of_seeds]) for figure in FIGURES)
+        yield f"| {released} | {figures} |"
+
+
+if __name__ == "__main__":
+    main()
