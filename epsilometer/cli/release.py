@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from epsilometer.cli.options import LedgerOptions, Settings, TextOptions, read_settings, shipped, writable
+from epsilometer.cli.options import LedgerOptions, Settings, TextOptions, Workers, read_settings, shipped, writable
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 
@@ -30,6 +31,10 @@ def release(
     ] = None,
     public: Annotated[Path | None, typer.Option(help="Public texts, a file with a column `text`.")] = None,
     per_person: Annotated[int, typer.Option(min=1, help="Number of texts to count for each person.")] = 1,
+    workers: Workers = 1,
+    ray: Annotated[
+        str | None, typer.Option(help="Ray cluster for the workers: auto, or HOST:PORT of a cluster already joined.")
+    ] = None,
     *,
     recording: LedgerOptions,
     reading: TextOptions,
@@ -60,6 +65,8 @@ def release(
             "EPS-U074",
         )
     built = _built(mechanism, public, labels, per_person=per_person, entries=settings)
+    if workers > 1 or ray is not None:
+        built = _on_workers(built, workers, ray)
     corpus = _corpus(file, reading, recording.person, label)
     if recording.person is None:
         note("without --person each text counts as a person: an author of two texts is protected half as well")
@@ -69,6 +76,20 @@ def release(
     recording.say(standing)
     for line in for_the_curator(built, corpus, released).describe():
         note(f"for the curator alone, not for publication: {line}")
+
+
+def _on_workers(built: CorpusMechanism, workers: int, ray: str | None) -> CorpusMechanism:
+    """Return the mechanism with these workers for the embedding of private texts."""
+    from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
+    from epsilometer.runtime.scaling import Engine
+
+    if not isinstance(built, VoteHistogram):
+        raise UserError(
+            f"--workers and --ray divide the embedding of private texts, and {type(built).__name__} embeds none; leave "
+            "them out",
+            "EPS-U124",
+        )
+    return built.on(replace(built.public, engine=Engine(workers, ray)))
 
 
 def _built(

@@ -31,9 +31,11 @@ from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.reading import PREPARED
+from epsilometer.mechanisms.corpora.shared.public_cells import ByEncoder, PublicTexts
+from epsilometer.models.locate import ENCODER
 from epsilometer.project.sections import Runtime
 from epsilometer.runtime import scaling
-from epsilometer.runtime.scaling import Engine, run, slices
+from epsilometer.runtime.scaling import HERE, Engine, run, slices
 from tests.support.places import ROOT
 from tests.support.refusals import refused
 from tests.support.slice_work import deadly, failing, no_builder, odd_builder, threads
@@ -471,6 +473,18 @@ def test_stages_write_the_same_bytes_on_ray(project: Path, ray: Any) -> None:
 @pytest.mark.parametrize("runtime", [{"workers": 2, "ray": "auto"}, {"workers": 2}], ids=["ray", "processes"])
 def test_stages_with_latents_write_the_same_bytes(project: Path, ray: Any, runtime: dict[str, Any]) -> None:
     assert stages({"block": 64, **runtime}, "songs-latent") == stages({}, "songs-latent")
+
+
+def votes(engine: Engine) -> list[int]:
+    """The votes of 6,000 texts for 24 exemplars, by the real encoder."""
+    public = PublicTexts([f"public text {number} of a list" for number in range(24)], ByEncoder(ENCODER), engine=engine)
+    texts = [f"private message number {number}" for number in range(6000)]
+    return np.bincount(public.nearest(texts, 24), minlength=24).tolist()
+
+
+@pytest.mark.slow
+def test_votes_on_ray_are_the_same(ray: Any) -> None:
+    assert votes(RAY) == votes(HERE)
 
 
 # -- across two machines, as two network namespaces that share this one's disk

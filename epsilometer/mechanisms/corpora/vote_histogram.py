@@ -36,7 +36,7 @@ from epsilometer.core.corpus_mechanism import PrivateCorpus, Release
 from epsilometer.mechanisms.corpora.shared import post_processing
 from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
 from epsilometer.mechanisms.corpora.shared.post_processing import PostProcessing, VotesForTexts
-from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts, by_encoder, described, on_grid, texts_of
+from epsilometer.mechanisms.corpora.shared.public_cells import ByEncoder, PublicTexts, described, on_grid, texts_of
 from epsilometer.models.locate import ENCODER
 
 # Rule for m. Of a pair (limit, m), m is used if the number of people times epsilon is at most the limit.
@@ -74,7 +74,7 @@ class VoteHistogram(NoisyVotes):
     @cached_property
     def public(self) -> PublicTexts:
         """The public texts. Raises UserError if there are none."""
-        return PublicTexts.of(texts_of(self.resource), by_encoder(self.encoder), self.seed)
+        return PublicTexts.of(texts_of(self.resource), ByEncoder(self.encoder), self.seed)
 
     def on(self, public: PublicTexts) -> VoteHistogram:
         """Return a copy of the mechanism that uses these already embedded and clustered public texts."""

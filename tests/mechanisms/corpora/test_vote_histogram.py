@@ -18,10 +18,12 @@ from epsilometer.core.exact_samplers import ExactDraws, system_words
 from epsilometer.core.guarantees import Granularity, Neighbours
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.corpora.label_shares import LabelShares
+from epsilometer.mechanisms.corpora.shared import public_cells
 from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
 from epsilometer.mechanisms.corpora.shared.noisy_table import CellNoise
 from epsilometer.mechanisms.corpora.shared.public_cells import nearest, on_grid
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
+from epsilometer.runtime.scaling import Engine
 from tests.support.corpora import LABELS, PUBLIC, PUBLIC_TOPICS, TEXTS, TOPICS, vectors, words_as_vectors
 
 KEY = b"0" * 32
@@ -35,6 +37,13 @@ def _no_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def mechanism(kind: type[VoteHistogram] = VoteHistogram, **settings: object) -> VoteHistogram:
     return kind(**{"resource": PUBLIC, "labels": NAMES, "m": 4, **settings})
+
+
+def test_votes_counted_by_two_processes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(public_cells, "_CHUNK", 16)  # four slices
+    public = public_cells.PublicTexts.of(PUBLIC, partial(vectors, None), 0)
+    here, there = (mechanism().on(replace(public, engine=Engine(workers))) for workers in (1, 2))
+    assert (here.votes(corpus(), 1.0, KEY) == there.votes(corpus(), 1.0, KEY)).all()
 
 
 def corpus(people: int = 20, each: int = 3) -> PrivateCorpus:

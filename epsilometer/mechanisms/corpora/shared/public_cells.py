@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.corpora.files import read
 from epsilometer.mechanisms.selection.shared.public_exemplars import central, embed, usable
 from epsilometer.models.encoder import Encoder
-from epsilometer.runtime.progress import track
+from epsilometer.runtime.scaling import HERE, Engine, run
 
 Array = NDArray[np.float64]
 
@@ -33,12 +33,14 @@ class PublicTexts:
     """Distinct public texts, in order.
 
     encode: function that returns unit vectors [n, d] of n texts, each independent of the other texts. seed: seed of the
-    clustering.
+    clustering. engine: where private texts are embedded; it does not change a vector. `encode` must be picklable unless
+    that is this process.
     """
 
     texts: Sequence[str]
     encode: Callable[[Sequence[str]], Array]
     seed: int = 0
+    engine: Engine = HERE
     _exemplars: dict[int, NDArray[np.int64]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
@@ -72,9 +74,9 @@ class PublicTexts:
 
     def embedded(self, texts: Sequence[str]) -> Iterator[tuple[slice, Array]]:
         """Yield the unit vectors of private texts, in slices."""
-        for start in track(range(0, len(texts), _CHUNK), -(-len(texts) // _CHUNK), "embed"):
-            part = slice(start, start + _CHUNK)
-            yield part, on_grid(self.encode(texts[part]))
+        parts = [slice(start, start + _CHUNK) for start in range(0, len(texts), _CHUNK)]
+        vectors = run(partial(_on_grid_by, self.encode), [texts[part] for part in parts], self.engine, "embed")
+        yield from zip(parts, vectors, strict=True)
 
     def nearest(self, texts: Sequence[str], m: int) -> NDArray[np.int64]:
         """Return the index of the nearest of m exemplars to each of n texts, [n]."""
@@ -109,14 +111,27 @@ def described(resource: Path | tuple[str, ...]) -> str:
     return f"the texts of {resource.name}"
 
 
-def by_encoder(name: str) -> Callable[[Sequence[str]], Array]:
-    """Return a function that embeds texts by a sentence encoder, which is loaded when first used."""
+@dataclass(frozen=True)
+class ByEncoder:
+    """A function that embeds texts by the sentence encoder of this name, which a process loads at its first call."""
 
-    @cache
-    def encoder() -> Encoder:
-        return Encoder(name)
+    name: str
 
-    return lambda texts: embed(encoder(), texts)
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return Encoder(self.name)
+
+    def __call__(self, texts: Sequence[str]) -> Array:
+        """Return the unit vectors [n, d] of n texts."""
+        return embed(self._encoder, texts)
+
+    def __getstate__(self) -> dict[str, str]:
+        """Leave the loaded encoder out of a copy for another process."""
+        return {"name": self.name}
+
+
+def _on_grid_by(encode: Callable[[Sequence[str]], Array]) -> Callable[[Sequence[str]], Array]:
+    return lambda texts: on_grid(encode(texts))
 
 
 def on_grid(vectors: Array) -> Array:
