@@ -20,10 +20,11 @@ the proof applies to P and P' exchanged, which are again a pair of this kind.
 **A directional draw, replaced**: the von Mises-Fisher laws about opposite directions. The loss is 2 kappa W, where W is
 the cosine between a draw and its mean. Proof that H(theta) = sup_S P_mu(S) - e^eps P_nu(S) grows with the angle theta
 between mu and nu: the best S is a half-space {v'y > c} with v in the plane of mu and nu. Turning nu away from mu in
-this plane lowers v'nu. A lower v'm means a lower P_m(v'y > c). To see this, reflect y in the hyperplane between two
-means, by R. On the side of the mean with the larger v'm, the law about this mean is denser, and v'y > v'Ry.
+this plane lowers v'nu, and this lowers P_nu(v'y > c). To see this, take any two means m and n with v'm > v'n, and let
+y* be the mirror image of y in the hyperplane between them. If y lies on the side of m, then P_m is denser at y than
+P_n, and v'y > v'y*. So P_m(v'y > c) is at least P_n(v'y > c).
 
-**A directional draw, zeroed**: the law about a direction, and the uniform law, from which a zero gradient is drawn.
+**A directional draw, zeroed**: the law about a direction, and the uniform law. A zero gradient has a uniform draw.
 All directions are equivalent. The loss is kappa W - ln M. In reverse it is ln M - kappa U, where U is the cosine of a
 uniform draw and M = E e^(kappa U).
 
@@ -71,7 +72,7 @@ class Pair(Protocol):
         ...
 
     def place(self, losses: Array) -> Array:
-        """Return the x at which L has each of these values; the end of the range of x if L never has a value."""
+        """Return the x at which L has each of these values; for values out of L's range, the end of x's range."""
         ...
 
     def log_density(self, x: Array) -> Array:
@@ -314,7 +315,7 @@ def _angle_scale(kappa: float, dimension: int) -> float:
 def _angles(kappa: float, dimension: int, tail: float) -> tuple[float, float]:
     """Return the smallest and the largest angle; at most about `tail` of the mass lies outside them.
 
-    At both angles the log-density is x = 12 - ln `tail` nats below its maximum, and beyond them it falls at least as
-    fast. So the mass outside is less than e^-x times the ratio of the range to the scale, which is less than e^12.
+    At both angles the log-density is x = 12 - ln `tail` nats below its maximum, and beyond them it is lower still. The
+    maximum density is about 1 / scale, so the mass outside is about e^-x pi / scale at most. pi / scale is below e^12.
     """
     return angle_range(kappa, dimension, 12 - math.log(tail))

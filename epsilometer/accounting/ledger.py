@@ -38,7 +38,7 @@ from epsilometer.core.own_folder import own_folder
 _ENTRIES, _KEY = "ledger.jsonl", "key"
 _UNBOUNDED = "unbounded"
 _WHOLE = (Granularity.DOCUMENT, Granularity.USER)
-_TIMES = {Neighbours.ANY: 1, Neighbours.REPLACED: 1, Neighbours.ADDED_OR_REMOVED: 2}  # times in a replacement
+_TIMES = {Neighbours.ANY: 1, Neighbours.REPLACED: 1, Neighbours.ADDED_OR_REMOVED: 2}  # such changes in one replacement
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def _largest(sums: Any) -> Sum:
 
 def _refusal(standing: Standing) -> str:
     return (
-        f"{standing.again:,} of these people are in an earlier release of the ledger. With this one the largest sum of "
-        f"a person goes from {standing.before.describe()} to {standing.after.describe()}, and the earlier "
-        "statement no longer holds; release again with --again, or leave these people out"
+        f"{standing.again:,} of these people are in an earlier release of the ledger. With this release the largest "
+        f"sum of one person goes from {standing.before.describe()} to {standing.after.describe()}, so the epsilon "
+        "stated for the earlier release no longer holds; release again with --again, or leave these people out"
     )

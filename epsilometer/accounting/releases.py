@@ -1,4 +1,4 @@
-"""The output of one step of a training, as the parameters that an accountant needs."""
+"""The kinds of noisy output of one training step, each described by the parameters that an accountant needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class VonMisesFisher:
-    """A draw for every example around the direction of its gradient, or around the direction of each part of it.
+    """One von Mises-Fisher draw per example around the direction of its gradient, or one per part of the gradient.
 
     kappa:       the concentration of each draw, at most 1e9.
     dimensions:  the dimension d of each part. A gradient that is drawn as a whole has one part.

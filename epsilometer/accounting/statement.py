@@ -6,7 +6,8 @@ of directional draws also get an `approximation` of their loss (`approximate.py`
 For comparison, `published` repeats what "Empirical Calibration and Metric Differential Privacy in Language Models"
 (IEEE Access 13, 2025) states about the same training:
 
-- Gaussian: Renyi by the orders of released accountants, 1.1 to 63. An upper bound, loose for epsilons above 100.
+- Gaussian: Renyi, with the orders 1.1 to 63 that released accountants use. An upper bound, loose for epsilons above
+  100.
 - Directional: 2 kappa for any number of passes (corollary 2). The proof composes disjoint batches, so it holds for one
   pass. With E passes, each gradient gets E draws. If every draw is y = (mu - nu) / |mu - nu|, the loss is 2 kappa E.
 - Directional in m parts: 2 kappa sqrt(m) (corollary 1). Each part is scaled to length 1 and drawn with kappa. So if two
@@ -15,10 +16,11 @@ For comparison, `published` repeats what "Empirical Calibration and Metric Diffe
   distance, 2 kappa sin(angle / 2). The bound is loose by a factor of up to pi / 2 and, like the other bounds, false
   after some number of passes.
 
-Pure losses and brackets of directional noise are computed for the draws. An average of the draws has the same largest
-loss, since an average of length 1 reveals every draw, and no larger loss at a delta > 0. Under coins the two bounds of
-the bracket differ: the upper one assumes that the adversary sees the draws and the coin, the lower one is proved for
-averages on one pair of data sets (`hidden.py`).
+Pure losses and brackets of directional noise are computed for the draws, although a training releases only their
+average. The largest loss is the same, since an average of length 1 reveals every draw. At a delta > 0 the average has
+no larger loss than the draws. With Poisson sampling the two bounds of the bracket have different adversaries: for the
+upper bound, the adversary sees the draws, and whether the example is in the batch (its coin). The lower bound is proved
+for averages on one pair of data sets (`hidden.py`).
 """
 
 from __future__ import annotations
@@ -147,7 +149,7 @@ def _ours(release: Release, schedule: Schedule, delta: float, relation: Neighbou
     if delta > 0:
         ends = bracket(steps.directions, steps.count, delta)
         lower: float | None = ends.lower
-        if any(step.coin < 1 for step in steps.directions):  # only the upper bound holds, since it reveals the coin
+        if any(step.coin < 1 for step in steps.directions):  # `ends` is for a visible coin: only its upper bound holds
             lower = _hidden(release, schedule, delta) if relation is Neighbours.REPLACED else None
         said.append(Statement(LOSS_DISTRIBUTION, relation, schedule.sampling, delta, lower=lower, upper=ends.upper))
         upper = renyi(steps.directions, steps.count, delta)

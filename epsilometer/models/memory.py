@@ -37,7 +37,8 @@ class Memory:
 
         each:  bytes per row.
         most:  largest result, a power of two.
-        batch: smallest result on the CPU, even if it exceeds the budget; None: `most`. On other devices it is 1.
+        batch: smallest result on the CPU, even if it exceeds the budget; None: `most`. Ignored on other devices, where
+               the smallest result is 1.
         """
         least = (batch or most) if self._device == "cpu" else 1
         fitting = max(least, min(most, self._budget // each) >> self._halvings)

@@ -48,7 +48,7 @@ def unchanged(stage: DVCStage) -> bool:
 
 
 def _changed_for_dvc(stage: DVCStage) -> bool:
-    """Return True if DVC would run the stage even if it did not always run."""
+    """Return True if DVC would run the stage even without the setting `always_changed`."""
     always, stage.always_changed = stage.always_changed, False
     try:
         return stage.changed()

@@ -49,8 +49,8 @@ def end_in_time(code: int) -> None:
 def heed_interrupts() -> None:
     """Make Ctrl-C end this process even if audited code ignores it.
 
-    It ends within `resource_limits.EXIT_SECONDS`, or at once on a second Ctrl-C. If Ctrl-C is ignored or has another
-    handler, nothing changes.
+    It ends within `resource_limits.EXIT_SECONDS`, or at once on a second Ctrl-C. Does nothing if the signal is already
+    ignored, or has a handler other than Python's own.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return

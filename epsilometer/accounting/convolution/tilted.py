@@ -1,9 +1,9 @@
-"""The law of a sum of losses under an exponential tilt, and from it means with errors, deltas and epsilons.
+"""The law of a sum of losses under an exponential tilt. It gives means, deltas and epsilons with error bounds.
 
 Rare losses decide an epsilon or a delta. Under P their masses could underflow, so the law is computed under another
-measure, mu e^(theta L) with mu = sqrt(P P'). For any theta it is a product over the summands, like mu. theta is chosen
-so that the deciding losses have most of the mass. So nothing underflows, however small a delta is, and the Fourier
-transform's error is relative to the tilted law, not to 1. The excess at a level is
+measure, mu e^(theta L) with mu = sqrt(P P'). For any theta this measure, like mu itself, is a product over the
+summands. theta is chosen so that the deciding losses have most of the mass. So nothing underflows, however small a
+delta is, and the Fourier transform's error is relative to the tilted law, not to 1. The excess at a level is
 
     sum (P - e^level P')_+ = sum over L > level of mu e^(theta L) e^(-theta L) (e^(L/2) - e^(level - L/2)).
 
@@ -73,7 +73,7 @@ class TiltedLaw:
         return np.asarray(np.arange(self.first, self.first + len(self.shares)) * self.step, np.float64)
 
     def error(self, values: Array) -> float:
-        """Return the largest error of a mean over the losses. values: [N], of the averaged function, >= 0."""
+        """Return the largest error of the mean of a function of the loss. values: [N], the function's values, >= 0."""
         if not self.noise:
             return 0.0
         return self.noise * float(np.linalg.norm(values)) + OUTSIDE * float(values.max(initial=0.0))
@@ -84,7 +84,7 @@ class TiltedLaw:
 
     @cached_property
     def _beyond(self) -> tuple[Array, Array]:
-        """The distances of grid points from a point below them, and the excess of each, until it vanishes."""
+        """The distances from a grid point to those above it, and the excess weight at each, until it vanishes."""
         count = min(len(self.shares), math.ceil(_VANISHED / ((self.theta - 0.5) * self.step)))
         distances = np.asarray(np.arange(1, count + 1) * self.step, np.float64)
         return distances, weights(distances, self.theta)
@@ -92,8 +92,8 @@ class TiltedLaw:
     def epsilon(self, delta: float, sign: int) -> float:
         """Return an upper (sign 1) or lower (-1) bound on the smallest level >= 0 whose excess is at most delta.
 
-        Needs theta > 0.5. At a level that is u above one grid point and below the next, the excess is D - (e^u - 1) B,
-        where D and B belong to the lower grid point. So the level follows in closed form.
+        Needs theta > 0.5. Let l be the loss at a grid point, D the excess at level l, and B = e^l P'(L > l). At level
+        l + u, up to the next grid point, the excess is D - (e^u - 1) B. So the level follows in closed form.
         """
         n, tilt = len(self.shares), self.theta - 0.5
         if delta <= 0:

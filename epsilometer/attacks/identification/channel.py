@@ -1,8 +1,8 @@
 """The channel attack: guesses the candidate that an encoder-decoder is most likely to reconstruct from the rewrite.
 
-The mechanism is treated as a noisy channel, which a model trained to restore and paraphrase texts inverts. Given the
-rewrite y as input, the model assigns a probability to the candidate x = x_1 ... x_m, including the end of the sequence
-(teacher forcing). The score is
+The mechanism is treated as a noisy channel. The channel is inverted by a model that was trained to restore and
+paraphrase texts. Given the rewrite y as input, the model assigns a probability to the candidate x = x_1 ... x_m,
+including the end of the sequence (teacher forcing). The score is
 
     score(x) = sum over t of ln P(x_t | y, x_<t) - ln P(x_t | empty input, x_<t)
 

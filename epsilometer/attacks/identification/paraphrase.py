@@ -1,4 +1,4 @@
-"""The paraphrase attack: guesses the candidate of which a causal language model most likely writes the rewrite.
+"""The paraphrase attack: guesses the candidate that gives the rewrite the largest likelihood in a language model.
 
 The score of a candidate x is ln p(rewrite, end of sequence | prompt to paraphrase x). The prompt is DP-Prompt's, in the
 model's chat template if it has one; for the embedded paraphraser it is the text with a marker. Unlike in `judge`, the

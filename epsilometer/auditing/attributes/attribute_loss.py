@@ -1,4 +1,4 @@
-"""The attribute loss: the loss of a mechanism that an attacker's inferences of an attribute prove, in nats.
+"""The attribute loss: the loss in nats that a mechanism has, as proved by an attacker who infers an attribute.
 
 Let x_1, ..., x_k be texts, one of each of the k classes, and let the loss between any two of them be at most c:
 P(M(x_a) in S) <= e^c P(M(x_b) in S) + delta for every S. If an attacker h was chosen before these rewrites were
@@ -76,7 +76,7 @@ def claimed(mechanism: Mechanism, epsilon: float, texts: Sequence[str]) -> Claim
 def rows(
     inferred: Sequence[Inferred], groups: Sequence[str] | None, claimed: Claimed, *, alpha: float, noise: Noise
 ) -> list[dict[str, Any]]:
-    """Return rows with the columns of `schemas.ATTACKERS` from `attacker` on: one per attacker, and `strongest`.
+    """Return one row per attacker, and the row `strongest`. A row has the columns of `ATTACKERS` from `attacker` on.
 
     inferred: the inferences of one label's attackers. groups: [test texts], None if all are independent. alpha: error
     of each interval, and of all verdicts of the label together (`verdicts.divisor`). noise: one stream, which samples
@@ -153,7 +153,8 @@ def _class_scores(inference: Inferred) -> dict[str, float | None]:
     """Return balanced accuracy, macro F1, accuracy of the most frequent training class, and accuracy in the top 3.
 
     Balanced accuracy uses guesses for equally likely classes, as the trials do. Macro F1, like accuracy, uses guesses
-    for classes as frequent as in the training texts; such guesses name rare classes too seldom for balanced accuracy.
+    for classes as frequent as in the training texts. Such guesses seldom name a rare class, so they would lower
+    balanced accuracy.
     """
     from sklearn.metrics import f1_score
 

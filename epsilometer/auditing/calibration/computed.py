@@ -1,11 +1,11 @@
-"""The nominal epsilon at which a computed figure meets a target. Nothing is rewritten.
+"""The nominal epsilon at which a computed figure meets a target. No text is rewritten.
 
 The figure (a loss in nats, or a delta) is computed at any epsilon as a bracket: a lower and an upper bound. The search
-returns an interval. The bracket is below the target at its lower end `low`, and above the target at its upper end
-`high`. If the figure rises with epsilon, it meets the target in between. Both ends of the range are computed first. If
-the figure falls through the target between them, the same search runs over 1 / epsilon, and the figure is above the
-target at `low` and below it at `high`. Each new epsilon comes from the power law through the ends of the interval,
-except that every third one halves the interval (on a log scale).
+returns an interval of epsilons. At the epsilon `low` the bracket is below the target, at the epsilon `high` above it.
+If the figure rises with epsilon, it meets the target in between. Both ends of the range are computed first. If the
+figure falls through the target between them, the same search runs over 1 / epsilon, and the figure is above the target
+at `low` and below it at `high`. Each new epsilon comes from the power law through the ends of the interval, except that
+every third one halves the interval (on a log scale).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, UNDECIDED
 
-FAR = 1e6  # factor beyond the end of a range; a figure computed from a law is constant there
+FAR = 1e6  # `further` goes beyond a range by this factor; figures computed from a law are constant there
 WIDTH = 1.01  # default ratio high / low of the final interval
 
 Figure = Callable[[float], tuple[float, float]]
@@ -80,12 +80,12 @@ def advice(met: Met, what: str, *ends: str, still: str | None = None) -> str:
     """Return the reason why a search ended as OUTSIDE or FALLING, and a remedy.
 
     what: the name of the figure. ends: the figures at both ends of the range, in words. still: the figure at `further`,
-    in words, if it does not meet the target there either.
+    in words, if it misses the target even there; else None.
     """
     falls = _falls(met)
     low, high = (f"{what} is {end}" for end in ends)
     if met.status == FALLING:
-        return f"{low} and falls to {ends[1]}; it is above the target below the interval, and below the target above it"
+        return f"{low} and falls to {ends[1]}; it exceeds the target at epsilons below the interval, not above it"
     if still is not None:
         beyond = f"under the stated law it is {still}, too: no epsilon meets the target"
     elif (met.low == 0) == falls:
@@ -105,7 +105,10 @@ def _falls(met: Met) -> bool:
 def _between(
     ends: Mapping[float, tuple[float, float]], figure: Figure, target: float, *, width: float, watch: Watch
 ) -> Met:
-    """Search between two points; the lower point's bracket is not above the target, nor the upper one's below it."""
+    """Search between two points.
+
+    The bracket at the lower point is below the target or contains it; at the upper point it is above or contains it.
+    """
     figures = dict(ends)
     below, above = min(ends), max(ends)
     unsure = [point for point in (below, above) if _side(ends[point], target) == 0]  # their brackets contain the target
@@ -149,7 +152,10 @@ def _next(
 
 
 def _expected(figures: Mapping[float, tuple[float, float]], target: float, below: float, above: float) -> float:
-    """Return the epsilon at the target on the power law through both ends, else the ends' geometric mean."""
+    """Return the epsilon at which the power law through both ends meets the target.
+
+    If no power law through both ends meets it between them, return their geometric mean.
+    """
     ends = [sum(figures[epsilon]) / 2 for epsilon in (below, above)]
     if not 0 < ends[0] < target < ends[1] < math.inf:
         return math.sqrt(below * above)

@@ -1,19 +1,19 @@
 """A loss proved without an attack: the smallest loss of any mechanism with a given worth (mean cosine).
 
-Let sets S of texts be drawn independently, let F_S be the ceiling on S (`frontier.py`), and for any slope lambda > 0
-let
+Let sets S of texts be drawn independently. Let F_S(q) be the largest worth that any mechanism can have on S if the best
+adversary's success is q (`frontier.py`). For any slope lambda > 0 let
 
     m_S = max over q in [1/2, 1] of (F_S(q) - lambda q).
 
 If the best adversary finds the source in S with probability p_S, the mean worth U_S of a mechanism on the audited pairs
-of S is at most F_S(p_S) <= m_S + lambda p_S. So the mean success is p >= E[U_S - m_S] / lambda. As F_S(1) <= 1, the
-number U_S - m_S lies in [-2 + lambda / 2, lambda], and a betting interval for the mean of bounded numbers gives the
-lower bound (`estimation/betting.py`). The bound covers the randomness of rewrites and of sets. lambda is chosen on the
-first half of the sets; the second half gives the interval.
+of S is at most F_S(p_S) <= m_S + lambda p_S. So the mean success is p >= E[U_S - m_S] / lambda. Since F_S does not
+decrease and -1 <= U_S <= F_S(1) <= 1, the number U_S - m_S lies in [-2 + lambda / 2, lambda]. A betting interval for
+the mean of bounded numbers gives the lower bound (`estimation/betting.py`). The bound covers the randomness of rewrites
+and of sets. lambda is chosen on the first half of the sets; the second half gives the interval.
 
 Assumptions: the trials of a set are fresh draws of that mechanism, with sources as in `TextSet`; worth is the cosine of
-sentence embeddings by the encoder behind F; an undefined worth counts as -1. If the released text shows more than a
-mechanism's law describes, this loss may rightly exceed the loss under the law.
+sentence embeddings by the encoder behind F; an undefined worth counts as -1. This loss is that of the released text. It
+may exceed the loss under a mechanism's stated law if the text reveals more than the output that the law describes.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ them. Out-of-vocabulary words become one symbol before the noise, and are never 
 `as_published: true` is the published form: Laplace noise of scale 2C / epsilon after an L2 clip, with an epsilon claim;
 an empty output becomes "UNK". The claim is false: between z = (C, ..., C) / sqrt(n) and -z, the loss at the output z is
 epsilon sqrt(n). It is stated so that it can be refuted. The exact ratio refutes it, but an audit of common texts does
-not. If differences are small in many coordinates, Laplace noise acts like Gaussian noise, and the optimal adversary's
-success is near Phi(epsilon ||x - x'|| / 4C), which the claim allows.
+not. If two clipped vectors x and x' differ a little in each of many coordinates, Laplace noise acts like Gaussian
+noise. The optimal adversary's success is then near Phi(epsilon ||x - x'|| / 4C), which the claim allows.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def autoencoder() -> Path:
 class ADePT(LatentMechanism):
     """ADePT.
 
-    resource: an autoencoder's folder; clip: C; None: the norm that the autoencoder was trained with.
+    resource: an autoencoder's folder. clip: the norm C, by default the one that the autoencoder was trained with.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(autoencoder)

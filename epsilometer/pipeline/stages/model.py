@@ -38,7 +38,7 @@ def main(name: str) -> None:
         shutil.copytree(locate(source), out, dirs_exist_ok=True)
         pin = read_pin(source)
         if pin is not None and ("low" in pin or hub_id(pin.get("model", ""))[0] in PUBLISHED_BOUNDS):
-            low, high = bounds(source)  # raises for published bounds of another revision
+            low, high = bounds(source)  # raises if the bounds were published for another revision
             measured_on = pin.get("measured_on", "published")
             stated = {"low": low, "high": high, "measured_on": measured_on}
             write_text(json.dumps(stated), out / "bounds.json")

@@ -1,4 +1,4 @@
-"""Views of a text: in each, its features of one kind, in which a mechanism may hide a code.
+"""Views of a text: each view consists of the features of one kind. A mechanism may hide a code in such features.
 
 The kind of feature is, for example, letter case, invisible characters, or tokens without their order. A view contains
 only its own kind, so a code in it is found even if everything else in the text changes. Texts are not normalised, since

@@ -24,7 +24,8 @@ FORM = "Your return is a valid JSON response with a single key called 'text' and
 class LanguageModelMechanism(AsksModel):
     """A mechanism that asks a language model for the rewrite.
 
-    resource: a folder of auxiliaries, which states the labels to hide and to preserve, and their classes.
+    resource: a folder that `Auxiliaries` reads. It states the labels to hide, the labels to preserve, and the classes
+    of each.
     """
 
     has_budget: ClassVar[bool] = False

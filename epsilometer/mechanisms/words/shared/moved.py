@@ -6,11 +6,11 @@ e^(-epsilon ||z||) in d dimensions is a mixture of Gaussians, whose variance s h
 
     e^(-epsilon ||z||) ~ integral over t of e^(t / 2 - ||z||^2 / 2s - epsilon^2 s / 2),    s = e^t.
 
-The integral is replaced by its trapezoid sum, whose error falls exponentially with the number of nodes. A node is
-sampled, then discrete Gaussian noise of its integer standard deviation for each coordinate, which is added to the
-vector on a grid. The slope of the log-density, ideally epsilon, is at most epsilon (1 + 2e-9) outside a region of
-probability 2^-100, as a test computes. Nodes near s = 0 are left out, which only makes the slope smaller. Rounding the
-vector to the grid adds at most (d + 12) 2^-29 nats per word.
+The integral is replaced by its trapezoid sum, whose error falls exponentially with the number of nodes. One node is
+sampled per word. Its standard deviation is a whole number of grid steps. Discrete Gaussian noise of this deviation is
+then added to each coordinate of the vector, which is rounded to the grid. The slope of the log-density, ideally
+epsilon, is at most epsilon (1 + 2e-9) outside a region of probability 2^-100, as a test computes. Nodes near s = 0 are
+left out, which only makes the slope smaller. Rounding the vector to the grid adds at most (d + 12) 2^-29 nats per word.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class MovedWords(WordVectorMechanism):
         """Return the words [n] for moved points [n, d]; the nearest words unless overridden.
 
         uniforms: [n]; private: the words [n] that were moved. A choice that depends on `private` is not
-        post-processing; only published forms that break their claims use it.
+        post-processing, so the claim may fail. Only mechanisms with `as_published` make such a choice.
         """
         return self.vectors.nearest(points)
 
@@ -84,7 +84,7 @@ class MovedWords(WordVectorMechanism):
 
 def spherical(uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
     """Return noise [n, d] of density ~ exp(-epsilon ||z||), from uniforms [n, d + 1]."""
-    from scipy.special import gammaincinv, ndtri  # slow to load (a third of a second), and checks sample nothing
+    from scipy.special import gammaincinv, ndtri  # loads in a third of a second; only sampling needs it
 
     direction = ndtri(uniforms[:, :-1])
     radius = gammaincinv(direction.shape[1], uniforms[:, -1]) / epsilon

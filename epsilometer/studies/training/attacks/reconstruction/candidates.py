@@ -45,7 +45,7 @@ Array = NDArray[np.float64]
 BLOCK = 2048  # trials sampled at a time; a change of this number changes the random numbers of each trial
 
 _FEW = 32  # maximum number of candidates for which each trial has its own Cholesky factor
-_RIDGE = 1e-10  # added to squared unit lengths, so that a Cholesky factor exists even for equal candidates
+_RIDGE = 1e-10  # added to the diagonal of cosines, so that a Cholesky factor exists even for equal candidates
 _SAME = 1e-9  # relative squared distance below which two gradients count as equal, a rounding error of float32
 
 
@@ -157,7 +157,7 @@ def _scores(
     tangent = np.clip((normal - cosine * along[:, None]) / np.sqrt(rest)[:, None], -1, 1)
     product = w[:, None] * cosine + np.sqrt((1 - w) * (1 + w))[:, None] * tangent
     zero = pool.lengths[candidates] == 0
-    if zero.any():  # a gradient of zero has a uniform draw, as a candidate and as the source
+    if zero.any():  # the draw of a zero gradient is uniform, whether or not it is the source's
         uniform = zero[rows, target]
         product[uniform] = (normal / np.sqrt(square)[:, None])[uniform]
         return np.where(zero, log_moment(noise.kappa, pool.size), noise.kappa * product)
