@@ -31,8 +31,6 @@ OURS = "this package"
 VERDICTS = (
     "holds",
     "theorem false",
-    "gap in the proof",
-    "code departs",
     "other neighbours",
     "other granularity",
     "claim unclear",
@@ -41,14 +39,13 @@ _ABOUT = """# Which published claims hold
 
 For whoever chooses a mechanism, reviews a paper or installs a package: what each claims, and what we computed.
 
-Neighbours are texts of equally many words unless a row says otherwise. Losses are in nats, attained *of* claimed.
-*Law*: all outputs enumerated, or summed by quadrature; *bound*: proved; *density*: that of the noise; *black box*:
-draws, whose rows together survive Holm's correction at 1 %.
+Neighbours are texts of equally many words unless a row says otherwise. A counterexample *a of b* loses a nats where b
+are claimed. *Law* sums over all outputs; *bound* is a proof; *density* compares densities of the noise; *draws* and
+*black box* sample the released code, together significant at 1 % (Holm); *read* computes nothing.
 
-Verdicts: *holds* (proved in the docstring; not refuted on 1,000 words, which *density* hardly could); *theorem
-false*; *gap in the proof*; *code departs* from the paper; *other neighbours* or *other granularity* than here, which
-violates nothing; *claim unclear*. A dash: not examined. Quotations are of what was at hand: abstracts, read-mes and two
-papers. A theorem may say more; *not quoted* if none was.
+A theorem *holds* if the docstring proves it and 1,000 words do not refute it (*density* hardly could). *Other
+neighbours* or *other granularity* than here violate nothing. The next column says how released code departs from the
+paper. A dash: not examined. Quotations come from abstracts, read-mes and two papers.
 
 """
 _BELOW = """
@@ -58,8 +55,8 @@ and [results](../../results/field). Counterexamples run
 
 ## Answers
 
-Authors can answer by an issue named "Answer: MECHANISM". Their words are printed here unchanged, beside our verdict.
-Errors of ours are corrected with their date. {answers}
+Authors can answer by an issue named "Answer: MECHANISM". Their words are printed here unchanged. We correct
+errors with their date. {answers}
 """
 
 
@@ -102,7 +99,7 @@ def page(data: Mapping[str, Any], results: Mapping[str, Mapping[str, str]]) -> s
         rest = (row[name] for name in ("unit", "theorem", "code", "counterexample", "how"))
         written.append(f"| {' | '.join(filled(text) for text in (first, *rest))} |")
     answers = [f"{row['name']}: {row['answer']}" for row in data["rows"] if row.get("answer")]
-    printed = "\n\n".join(answers) or "None has come in."
+    printed = "\n\n".join(answers) or "No answer has come in."
     return _ABOUT + "\n".join(written) + "\n" + _BELOW.format(answers=printed)
 
 
