@@ -40,6 +40,7 @@ WAYS: Schema = {  # macro F1 of a learner by three ways to share labelled texts 
     "epsilon": pl.Float64,
     "texts": pl.Int64,  # number of texts in a fold: labelled by hand, rewritten, or in the released corpus
     "f1": pl.List(pl.Float64),  # one for each fold that is held out
+    "reach": pl.Float64,  # half-width of the 99 % interval of its mean (`auditing.corpora.folds`)
     "choice": pl.Float64,  # mean F1 on separate texts, which choose among rewrites; null for the others
     "loss": pl.Float64,  # guess loss between two texts under the noise of a release; null for the others
 }

@@ -1,11 +1,9 @@
-"""Three ways to share the labelled texts of a data set: the public, private and held-out texts, and the F1 of each way.
+"""Three ways to share the labelled texts of a data set: its public, private and held-out texts, and a row for each way.
 
 The rows are about data sets that a cell audits and that have a label to learn: the first label that does not identify
 authors or pairs (`group`) and is not an attribute to hide (`decide.attributes`). Public texts are those of the public
-part or, if there is none, of splits that are not audited. A tenth of the audited texts, in whole groups, is for
-choosing among mechanisms and budgets. The others are in five folds of whole groups. Each fold is held out once, and F1
-on it is of what is learnt from the other four. A data set has no rows if it has too few texts, in all or with one of
-the labels.
+part or, if there is none, of splits that are not audited. The audited texts are in folds (`auditing.corpora.folds`). A
+data set has no rows if it has too few texts, in all or with one of the labels.
 """
 
 from __future__ import annotations
@@ -18,21 +16,20 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing.corpora.checks import FEWEST
-from epsilometer.auditing.corpora.ways import Labelled, Ways, loss_of_release
+from epsilometer.auditing.corpora.folds import CHOICE, FOLDS, Folds
+from epsilometer.auditing.corpora.ways import Labelled, loss_of_release
 from epsilometer.cells import encoded
 from epsilometer.cells.params import TextsParams
 from epsilometer.cells.reading import mechanism, rewrites, trials
 from epsilometer.core.guarantees import stored
 from epsilometer.core.mechanism import is_control
-from epsilometer.corpora.parts import GROUP, PUBLIC, places
+from epsilometer.corpora.parts import GROUP, PUBLIC
 from epsilometer.mechanisms.selection.shared.public_exemplars import embed
 from epsilometer.project.paths import audited, prepared
 
 EPSILONS = (1.0, 2.0)  # of released corpora; at epsilon 2, the average loss between two texts is 1 nat
-FOLDS = 5
-_CHOICE = 0.1  # share of the audited texts that choose
-_LEARNT = (1 - _CHOICE) * (1 - 1 / FOLDS)
-_MOST = 2000  # maximum number of public texts, and of private texts
+_LEARNT = (1 - CHOICE) * (1 - 1 / FOLDS)
+_MOST = 2000  # maximum number of public texts
 _OF_LABEL = 10  # minimum number of private texts of a label, on average
 
 
@@ -43,57 +40,37 @@ def rows(params: TextsParams, dataset: str) -> Iterator[dict[str, Any]]:
     splits = (Split.of(params, dataset, label) for label in settings.labels if label not in hidden)
     if (split := next(filter(None, splits), None)) is None:
         return
-    named, folds = {"dataset": dataset, "label": split.label}, split.ways
-    counts, f1 = zip(*(ways.by_hand() for ways in folds), strict=True)
-    yield named | {"way": "public", "texts": counts[0], "f1": f1}
+    named, folds = {"dataset": dataset, "label": split.label}, split.folds
+    yield named | {"way": "public"} | folds.by_hand()
     for name, cell in params.cells.items():
         if cell.dataset != dataset or is_control(mechanism(params, name)):
             continue
         for epsilon in cell.budgets:
             if (labelled := split.rewritten(name, epsilon)) is not None:
-                choice, f1 = zip(*map(Ways.rewritten, folds, labelled), strict=True)
                 of_cell = {"way": "rewrites", "mechanism": cell.mechanism, "epsilon": stored(epsilon)}
-                about = {"texts": min(map(len, labelled)), "choice": float(np.mean(choice))}
-                yield named | of_cell | about | {"f1": f1}
+                yield named | of_cell | folds.rewritten(labelled)
     for epsilon in EPSILONS:
         of_release = {"way": "release", "epsilon": epsilon, "loss": loss_of_release(epsilon)}
-        texts = min(len(ways.private) for ways in folds)
-        yield named | of_release | {"texts": texts, "f1": [ways.released(epsilon) for ways in folds]}
+        yield named | of_release | folds.released(epsilon)
 
 
 class Split:
-    """The public, private and held-out texts of a data set. table: the audited ones, in the order of trials.
-
-    learnt: for each fold, the rows of the private texts.
-    """
+    """The public, private and held-out texts of a data set. table: the audited ones, in the order of trials."""
 
     def __init__(self, params: TextsParams, dataset: str, label: str, table: pl.DataFrame) -> None:
         from epsilometer.models.encoder import Encoder  # loading takes a second, and most audits do not need it
 
         self._dataset, self.label, self._table = dataset, label, table
         self._encoder = Encoder(params.embedding.model, params.embedding.precision)
-        self._vectors = _unit(np.load(f"data/embeddings/{dataset}.npy"))
         public = _public(params, dataset, label)
-        labels = tuple(sorted(set(public[label])))
-        groups = table[GROUP].to_numpy() if GROUP in table.columns else np.arange(len(table))
-        at = places(groups, params.audit.seed, "ways", dataset)
-        fold = np.where(at < _CHOICE, -1, (at - _CHOICE) / (1 - _CHOICE) * FOLDS // 1)
-        usable = table[label].is_in(labels).fill_null(False).to_numpy()
-        self.learnt = [np.flatnonzero(usable & (fold >= 0) & (fold != number)) for number in range(FOLDS)]
-        texts = public["text"].to_list()
-        public_texts = Labelled(texts, embed(self._encoder, texts), public[label].to_list())
-        choice = self._at(np.flatnonzero(usable & (fold < 0))[:_MOST])
-        self.ways = [
-            Ways(
-                public_texts,
-                self._at(learnt[:_MOST]),
-                choice,
-                self._at(np.flatnonzero(usable & (fold == number))[:_MOST]),
-                labels=labels,
-                seed=params.audit.seed + number,
-            )
-            for number, learnt in enumerate(self.learnt)
-        ]
+        texts, own = public["text"].to_list(), _unit(np.load(f"data/embeddings/{dataset}.npy"))
+        self.folds = Folds(
+            Labelled(texts, embed(self._encoder, texts), public[label].to_list()),
+            Labelled(table["text"].to_list(), own, table[label].to_list()),
+            table[GROUP].to_numpy() if GROUP in table.columns else np.arange(len(table)),
+            seed=params.audit.seed,
+            name=dataset,
+        )
 
     @classmethod
     def of(cls, params: TextsParams, dataset: str, label: str) -> Split | None:
@@ -104,7 +81,7 @@ class Split:
         if labels < 2 or len(public) < 2 * labels or usable * _LEARNT < max(FEWEST, _OF_LABEL * labels):
             return None
         split = cls(params, dataset, label, table)
-        enough = (len(ways.private) >= FEWEST and len(ways.choice) and len(ways.tests) for ways in split.ways)
+        enough = (len(ways.private) >= FEWEST and len(ways.choice) and len(ways.tests) for ways in split.folds.ways)
         return split if all(enough) else None
 
     def rewritten(self, cell: str, epsilon: float) -> list[Labelled] | None:
@@ -115,7 +92,7 @@ class Split:
         first: dict[int, str] = {}
         for source, text in zip(trials(self._dataset).source.tolist(), rewrites(cell, epsilon)[0].texts, strict=True):
             first.setdefault(source, text)
-        folds = [[source for source in first if source in allowed] for allowed in map(set, self.learnt)]
+        folds = [[source for source in first if source in allowed] for allowed in map(set, self.folds.learnt)]
         labels = [[self._table[self.label][source] for source in sources] for sources in folds]
         if any(len(set(of_fold)) < 2 for of_fold in labels):
             return None
@@ -126,10 +103,6 @@ class Split:
         shown = [[first[source] for source in sources] for sources in folds]
         each = [_unit(np.array([vectors[text] for text in of_fold])) for of_fold in shown]
         return list(map(Labelled, shown, each, labels))
-
-    def _at(self, rows: NDArray[np.integer]) -> Labelled:
-        part = self._table[rows.tolist()]
-        return Labelled(part["text"].to_list(), self._vectors[rows], part[self.label].to_list())
 
 
 def _public(params: TextsParams, dataset: str, label: str) -> pl.DataFrame:

@@ -73,6 +73,9 @@ def release(
     publication = Publication(mechanism, built, epsilon, recording.folder(file), again=recording.again)
     released, standing = publication.publish(corpus, out)
     note(f"{len(released.texts):,} texts are in {out}, and their claim is in {statement_of(out).name}")
+    if publication.guesses is not None:
+        most = f"{publication.guesses:g} of 100"
+        note(f"an adversary who knows all other texts guesses right at most {most} times; 50 is chance")
     recording.say(standing)
     for line in for_the_curator(built, corpus, released).describe():
         note(f"for the curator alone, not for publication: {line}")

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Context
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtrit
 
+from epsilometer.auditing.estimation.runs import mean_and_reach
 from epsilometer.auditing.estimation.successes import success_bound
 from epsilometer.core.rounding import DOWN, NEAREST, NOT_TESTABLE, UP, beside, rounded
 
@@ -73,20 +72,9 @@ def as_number(value: float | None) -> str:
 
 
 def mean_interval(values: ArrayLike, digits: str = ".3f", *, shared: float = 0) -> str:
-    """Return `0.834 ± 0.039`: the mean of runs [n >= 2], and the half-width of its 99 % interval by Student's t.
-
-    shared: the part of the training data that two runs have in common, 0 for independent runs. The variance is
-    corrected for it as in Nadeau and Bengio (Machine Learning 52, 2003); the interval is then not exact.
-    """
+    """Return `0.834 ± 0.039`: the mean of runs and the half-width of its interval, as in `mean_and_reach`."""
     mean, reach = mean_and_reach(values, shared=shared)
     return f"{mean:{digits}} ± {reach:{digits}}"
-
-
-def mean_and_reach(values: ArrayLike, *, shared: float = 0) -> tuple[float, float]:
-    """Return the mean and the half-width of `mean_interval`."""
-    runs = np.asarray(values, dtype=np.float64)
-    variance = runs.var(ddof=1) * (1 / len(runs) + shared / (1 - shared))
-    return float(runs.mean()), float(stdtrit(len(runs) - 1, 0.995)) * math.sqrt(variance)
 
 
 def rough(value: float) -> str:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
+from numpy.typing import NDArray
 
+from epsilometer.auditing.corpora.checks import for_the_curator
+from epsilometer.auditing.corpora.vote_loss import outcome_laws
+from epsilometer.core.corpus_mechanism import PrivateCorpus, Release
+from epsilometer.mechanisms.corpora.private_evolution import PrivateEvolution
+from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 from tests.support.commands import call
-from tests.support.corpora import LABELS, PUBLIC, TEXTS, TOPICS, words_as_vectors
+from tests.support.corpora import LABELS, PUBLIC, TEXTS, TOPICS, Writer, words_as_vectors
 from tests.support.processes import OUTSIDE
 from tests.support.waiting import finished, wait_for
 
@@ -67,6 +77,99 @@ def test_a_release_and_another(
     assert code == 0
     assert "no longer holds" in err
     assert len(entries(folder)) == 2
+
+
+class Writing:
+    """A language model whose prompt l, however it is trained, writes texts on topic l."""
+
+    width = 4
+
+    def adapt(self, texts: Sequence[str], generator: np.random.Generator) -> None:
+        """Already knows what to write."""
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        return [[0] for _ in texts]
+
+    def means(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return 1000 * np.eye(len(texts), self.width, dtype=np.float32)
+
+    def gradients(self, prompts: NDArray[np.float32], rows: Sequence[list[int]]) -> NDArray[np.float32]:
+        return np.zeros_like(prompts)
+
+    def write(self, prompts: NDArray[np.float32], generator: np.random.Generator) -> list[str]:
+        topics = [list(TOPICS.values())[place] for place in prompts.argmax(1)]
+        return [f"written {topic[i // 4 % 4]} number {i}" for i, topic in enumerate(topics)]
+
+
+OWN = """\
+import numpy as np
+from epsilometer.auditing.corpora.vote_loss import outcome_laws
+from epsilometer.core.corpus_mechanism import Release
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+
+
+class Own:
+    def __init__(self, labels=()):
+        self.labels = labels
+
+    def guarantee(self, epsilon):
+        return Guarantee(epsilon, Granularity.USER, Neighbours.REPLACED)
+
+    def release(self, corpus, epsilon, noise):
+        words = {"music": "song", "food": "pasta", "weather": "rain", "travel": "train"}
+        texts = [f"own {words[label]} number {i}" for label in self.labels for i in range(5)]
+        return Release(texts, np.ones(20), [label for label in self.labels for _ in range(5)])
+"""
+
+
+@pytest.mark.parametrize("mechanism", ["private_generator", "own.py"])
+def test_a_generators_figures_are_on_the_console_alone(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, mechanism: str
+) -> None:
+    """Texts of the right topics teach the topics; the same figures are computed from the released file."""
+    words_as_vectors(monkeypatch)
+    monkeypatch.setattr("epsilometer.mechanisms.corpora.private_generator.Prompted", lambda writer: Writing())
+    Path("own.py").write_text(OWN)
+    command = ["release", "texts.csv", "--mechanism", mechanism, "--epsilon", "4", *COLUMNS, "--out", "out.csv"]
+    if mechanism == "private_generator":
+        command += ["--public", "public.csv", "--set", "rows=40", "--set", "epochs=1", "--set", "batches=2"]
+    code, _, err = call(capsys, *command)
+    assert code == 0, err
+    table = pl.read_csv("out.csv")
+    release = Release(table["text"].to_list(), table["weight"].to_numpy(), table["label"].to_list())
+    private = PrivateCorpus(TEXTS, [f"u{i}" for i in range(60)], LABELS)
+    figures = for_the_curator(VoteHistogram(resource=PUBLIC, labels=tuple(TOPICS)), private, release)
+    assert figures.f1 is not None
+    assert figures.f1 > 0.9
+    assert all(line in err for line in figures.describe())
+    assert len(figures.describe()) == 3
+    published = "".join(Path(name).read_text() for name in ("out.csv", "out.csv.statement.json"))
+    assert "F1" not in published
+    assert not any(text in published for text in TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "rounds"), [("vote_histogram", 0), ("private_evolution", 1), ("private_evolution", 2)]
+)
+def test_the_exact_loss_of_all_rounds_is_stated(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, mechanism: str, rounds: int
+) -> None:
+    """At epsilon 4 the noise of a table of R has rate 2 / R; all outcomes of the tables together are enumerated."""
+    words_as_vectors(monkeypatch)
+    monkeypatch.setattr(PrivateEvolution, "_writer", Writer())
+    command = ["release", "texts.csv", "--mechanism", mechanism, "--epsilon", "4", "--public", "public.csv", *COLUMNS]
+    if rounds:
+        command += ["--set", f"rounds={rounds}"]
+    code, _, err = call(capsys, *command, "--set", "m=8", "--out", "out.csv")
+    assert code == 0, err
+    table = outcome_laws(np.eye(2, dtype=np.int64), 2 / max(1, rounds))
+    joint = np.array([reduce(np.kron, [law] * max(1, rounds)) for law in table])
+    right = 100 * joint.max(0).sum() / 2
+    stated = json.loads(Path("out.csv.statement.json").read_text())["guess loss"]
+    assert stated["right guesses of 100, at most"] == math.ceil(10 * right) / 10
+    assert stated["nats"] == pytest.approx(math.log(right / (100 - right)))
+    assert stated["exact for votes in different cells"]
+    assert f"{math.ceil(10 * right) / 10:g} of 100" in err
 
 
 def test_shares_of_labels(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.corpora.shared import public_cells
 
 TOPICS = {
@@ -29,6 +31,17 @@ def texts(prefix: str, count: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 PUBLIC, PUBLIC_TOPICS = texts("public", 40)
 TEXTS, LABELS = texts("mine", 60)
+
+
+class Writer:
+    """A masked language model's stand-in. Replaces each word by one that says which stream it was."""
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> SimpleNamespace:
+        numbers = noise.uniforms()[:, 0]
+        written = [
+            " ".join(f"w{number:.4f}" for _ in text.split()) for text, number in zip(texts, numbers, strict=True)
+        ]
+        return SimpleNamespace(texts=written)
 
 
 def vectors(_: Any, texts: Sequence[str]) -> NDArray[np.float64]:

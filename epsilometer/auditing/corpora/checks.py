@@ -22,7 +22,9 @@ from epsilometer.core.mechanism import HasPublicTexts
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
 from epsilometer.mechanisms.corpora.shared.counting import Counting
+from epsilometer.mechanisms.corpora.shared.public_cells import by_encoder
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
+from epsilometer.models.locate import ENCODER
 
 if TYPE_CHECKING:  # takes a second to import
     from sklearn.linear_model import LogisticRegression
@@ -125,12 +127,12 @@ class ForTheCurator:
 
 
 def for_the_curator(mechanism: CorpusMechanism, corpus: PrivateCorpus, release: Release) -> ForTheCurator:
-    """Return the curator's figures; figures that need embeddings are only for `vote_histogram`."""
-    if not isinstance(mechanism, VoteHistogram) or not release.texts:
+    """Return the curator's figures; only the number of people if the release has no texts, or labels in their place."""
+    if not release.texts or list(release.texts) == list(release.labels or ()):
         return ForTheCurator(corpus.count_people)
+    vectors_of = mechanism.vectors_of if isinstance(mechanism, VoteHistogram) else by_encoder(ENCODER)
     rows = np.argsort(Noise.operating_system(len(corpus)).uniforms()[:, 0])[:SAMPLE].tolist()
-    own = np.concatenate([vectors for _, vectors in mechanism.public.embedded([corpus.texts[row] for row in rows])])
-    released = mechanism.vectors_of(release.texts)
+    own, released = vectors_of([corpus.texts[row] for row in rows]), vectors_of(release.texts)
     nearness = np.concatenate([(part @ released.T).max(1) for part in np.array_split(own, 1 + len(own) // 256)])
     far, near = float((nearness < FAR).mean()), float((nearness > NEAR).mean())
     labels = None if corpus.labels is None else [corpus.labels[row] for row in rows]

@@ -6,6 +6,10 @@ if this sum is at least 1. This bit is a sufficient statistic: the likelihood ra
 sums of at least 1, and e^-r for all others. With a vote, a cell is up with probability 1 / (1 + e^-r); without a vote,
 with probability e^-r / (1 + e^-r). So the law of a text is that of one bit per cell, and an output lists the cells that
 are up.
+
+Texts with different labels vote for different cells in each of R rounds, whatever the earlier tables were. So the law
+of their R tables is that of R independent tables. Texts with one label may share a cell in some rounds, which ones
+depends on the noise, and they have no such law (`rounds_loss` is an upper bound).
 """
 
 from __future__ import annotations
@@ -22,29 +26,31 @@ from epsilometer.core.laws import Laws, sample
 from epsilometer.core.mechanism import TEXT, UNITS, Repeated, Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.corpora.private_evolution import PrivateEvolution
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 
 
 class OneText:
     """Mechanism that "rewrites" a text as its trace in a release with Laplace noise; each person has one text.
 
-    m: the number of exemplars, which is public. labels: the label of each text, if the mechanism has labels.
+    m: the number of exemplars, which is public. labels: the label of each text, if the mechanism has labels. Several
+    rounds need texts with different labels.
     """
 
     releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})
 
     def __init__(self, mechanism: VoteHistogram, m: int, labels: Mapping[str, str] | None = None) -> None:
-        one_table = getattr(mechanism, "rounds", 1) == 1  # the law is that of one table; more tables lose more
-        if mechanism.neighbours != "replaced" or mechanism.most != 1 or mechanism.delta or not one_table:
+        if mechanism.neighbours != "replaced" or mechanism.most != 1 or mechanism.delta:
             raise UserError(
-                "the view of one text needs one text per person, neighbours that are replaced, Laplace noise and one "
-                "round of votes; for other releases use vote_loss or rounds_loss of epsilometer.auditing.corpora",
+                "the view of one text needs one text per person, neighbours that are replaced, and Laplace noise; for "
+                "other releases use vote_loss or rounds_loss of epsilometer.auditing.corpora",
                 "EPS-A197",
             )
         if bool(mechanism.labels) != bool(labels):
             raise UserError("the mechanism and the texts must both have labels, or neither", "EPS-A198")
         self.mechanism, self.m, self.labels = mechanism, m, labels or {}
-        self.shown_as = "vote_histogram, one text"
+        self.rounds = mechanism.rounds if isinstance(mechanism, PrivateEvolution) else 1
+        self.shown_as = f"{'vote_histogram' if self.rounds == 1 else 'private_evolution'}, one text"
 
     def guarantee(self, epsilon: float) -> Guarantee:
         """Return the claim: epsilon between any two texts in place of the unknown one."""
@@ -66,9 +72,19 @@ class OneText:
         return np.where(own < 0, -1, nearest * len(numbers) + own)
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws of each text's cells: row 0 without a vote, row 1 with one; output 1 is "up"."""
-        count = self.m * max(1, len(self.mechanism.labels))
-        votes = self.cells(texts)[:, None] == np.arange(count)
+        """Return the laws of each text's cells: row 0 without a vote, row 1 with one; output 1 is "up".
+
+        Raises UserError for several rounds and two texts with one label.
+        """
+        own = [self.labels.get(text) for text in texts]
+        if self.rounds > 1 and len(set(own)) < len(own):
+            raise UserError(
+                "texts with one label may share a cell in some of several rounds; give one text for each label, or use "
+                "rounds_loss of epsilometer.auditing.corpora",
+                "EPS-A235",
+            )
+        count = self.rounds * self.m * max(1, len(self.mechanism.labels))
+        votes = np.tile(self.cells(texts)[:, None] == np.arange(count // self.rounds), self.rounds)
 
         def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             for epsilon in epsilons:

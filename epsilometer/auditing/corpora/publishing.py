@@ -18,12 +18,16 @@ import polars as pl
 
 from epsilometer.accounting.ledger import Ledger, Standing, Sum, spent
 from epsilometer.auditing.corpora.checks import check
+from epsilometer.auditing.corpora.rounds_loss import RoundsLoss
+from epsilometer.auditing.estimation.successes import success_bound
 from epsilometer.core.atomic import write_text
 from epsilometer.core.corpus_mechanism import CorpusMechanism, PrivateCorpus, Release
 from epsilometer.core.guarantees import Granularity, Neighbours
 from epsilometer.core.mechanism import HasPublicTexts
 from epsilometer.core.randomness import Noise
+from epsilometer.core.rounding import UP, rounded
 from epsilometer.corpora import files
+from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
 from epsilometer.mechanisms.corpora.shared.counting import Counting
 from epsilometer.runtime.withholding import withheld
 
@@ -67,6 +71,24 @@ class Publication:
         self.write(release, standing.of_all, self._units(corpus), out)
         return release, standing
 
+    @property
+    def guesses(self) -> float | None:
+        """Right guesses of 100, rounded up, of the best adversary who knows all other texts; None without a law."""
+        return None if self._law is None else rounded(100 * success_bound(self._law.guess_loss(), 2), 1, UP)
+
+    @property
+    def _law(self) -> RoundsLoss | None:
+        if isinstance(self.mechanism, NoisyVotes) and not self.mechanism.delta:
+            return RoundsLoss.of(self.mechanism, self.epsilon)
+        return None
+
+    def _loss(self) -> dict[str, Any]:
+        """Return what one release reveals, as data; it depends on the mechanism and epsilon alone."""
+        if self._law is None:
+            return {}
+        said = {"right guesses of 100, at most": self.guesses, "nats": self._law.guess_loss()}
+        return {"guess loss": {**said, "exact for votes in different cells": self._law.exact}}
+
     def _units(self, corpus: PrivateCorpus) -> int | None:
         """Return the number of people or texts if the claim takes it to be public, else None."""
         claim = self.mechanism.guarantee(self.epsilon)
@@ -105,6 +127,7 @@ class Publication:
                 "neighbours": claim.neighbours.value,
                 "sentence": claim.describe(),
             },
+            **self._loss(),
             "texts counted per person": per_person,
             "public": public,
             "rows": len(release.texts),

@@ -1,11 +1,12 @@
-"""The loss of all rounds of `private_evolution` together, in closed form. Losses are in nats.
+"""The loss of all rounds of noisy votes together, in closed form. Losses are in nats.
 
-An adversary who sees all R noisy tables distinguishes two corpora that differ in one unit. Given the earlier tables,
-the candidates of a round are the same for both corpora. With c = 1, the votes of the two corpora then differ by 1 in
-each of D cells, where D is at most 2 (replaced) or 1 (added or removed). In such a cell, the noise of rate r makes the
-loss r with probability p = 1 / (1 + e^-r), and -r otherwise (`vote_loss`). So D independent losses of +-r dominate the
-loss of a round, whatever the earlier tables were. Dominating pairs compose adaptively (Zhu, Dong and Wang 2022, theorem
-10), so the loss of all rounds is dominated by
+`private_evolution` has R rounds, and `vote_histogram` and `label_shares` have one. An adversary who sees all R noisy
+tables distinguishes two corpora that differ in one unit. Given the earlier tables, the candidates of a round are the
+same for both corpora. With c = 1, the votes of the two corpora then differ by 1 in each of D cells, where D is at most
+2 (replaced) or 1 (added or removed). In such a cell, the noise of rate r makes the loss r with probability
+p = 1 / (1 + e^-r), and -r otherwise (`vote_loss`). So D independent losses of +-r dominate the loss of a round,
+whatever the earlier tables were. Dominating pairs compose adaptively (Zhu, Dong and Wang 2022, theorem 10), so the loss
+of all rounds is dominated by
 
     S = r (2 K - R D),   K ~ Binomial(R D, p).
 
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.mechanisms.corpora.private_evolution import PrivateEvolution
+from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,13 @@ class RoundsLoss:
     exact: bool
 
     @classmethod
-    def of(cls, mechanism: PrivateEvolution, epsilon: float) -> RoundsLoss:
-        """Return the law of a mechanism's loss at an epsilon."""
+    def of(cls, mechanism: NoisyVotes, epsilon: float) -> RoundsLoss:
+        """Return the law of the loss of a mechanism with Laplace noise at an epsilon."""
+        rounds = mechanism.rounds if isinstance(mechanism, PrivateEvolution) else 1
         if mechanism.most > 1:
-            return cls(epsilon / mechanism.rounds, mechanism.rounds, exact=False)
+            return cls(epsilon / rounds, rounds, exact=False)
         cells = 2 if mechanism.neighbours == "replaced" else 1
-        return cls(float(mechanism.cell_noise(epsilon).rate), mechanism.rounds * cells, exact=True)
+        return cls(float(mechanism.cell_noise(epsilon).rate), rounds * cells, exact=True)
 
     def law(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the values of the loss, ascending, and their probabilities."""

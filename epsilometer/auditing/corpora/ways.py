@@ -48,6 +48,11 @@ class Labelled:
     def __len__(self) -> int:
         return len(self.texts)
 
+    def at(self, rows: NDArray[np.integer]) -> Labelled:
+        """Return the texts in these rows."""
+        each = rows.tolist()
+        return Labelled([self.texts[row] for row in each], self.vectors[rows], [self.labels[row] for row in each])
+
 
 @dataclass(frozen=True)
 class Ways:

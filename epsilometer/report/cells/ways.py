@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from epsilometer.auditing.decisions.decide import ALL
 from epsilometer.auditing.decisions.limits import LOSS
 from epsilometer.auditing.evidence.status import Status
 from epsilometer.cells.tables import WAYS, ways_path
-from epsilometer.core.rounding import DOWN, UP
+from epsilometer.core.rounding import DOWN, UP, rounded
 from epsilometer.report.cells.first_screen import decisions
 from epsilometer.report.cells.results import TextResults
 from epsilometer.report.section import Section
 from epsilometer.report.table import NONE, Table, records
-from epsilometer.report.wording import at_budget, budget, guesses, mean_interval
+from epsilometer.report.wording import at_budget, budget, guesses
 
 TITLE = "Three ways"
 _REWRITE, _RELEASE = "epsilometer rewrite", "epsilometer release"
@@ -37,9 +38,10 @@ _WITHOUT_FIGURES = (
     "adds noise once, to statistics of all texts together, and you must be trusted with the texts."
 )
 _CAPTION = (
-    "Macro F1 of one learner: the mean over five held-out folds, each with its own exemplars and noise, with the 99 % "
-    "interval of Student's t, corrected for shared training texts. Right guesses are between two texts; 50 is chance. "
-    "For a release they are exact, for texts that vote for different cells."
+    "Macro F1 of one learner: the mean over five held-out folds, each with its own exemplars and noise. Its 99 % "
+    "interval covers the expected F1 for as many new texts, new exemplars and new noise, with the same public texts. "
+    "Right guesses are between two texts; 50 is chance. For a release they are exact, for texts that vote for "
+    "different cells."
 )
 
 
@@ -82,8 +84,8 @@ def sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return said
 
 
-def _f1(row: Mapping[str, Any], digits: str = ".2f") -> str:
-    return mean_interval(row["f1"], digits, shared=1 / len(row["f1"]))
+def _f1(row: Mapping[str, Any], digits: int = 2) -> str:
+    return f"{np.mean(row['f1']):.{digits}f} ± {rounded(row['reach'], digits, UP):.{digits}f}"
 
 
 def _standing(row: Mapping[str, Any], decided: pl.DataFrame, allowed: float) -> dict[str, Any]:
@@ -116,7 +118,7 @@ def _table(dataset: str, rows: Sequence[Mapping[str, Any]]) -> Table:
         name = _NAMES[row["way"]]
         if row["epsilon"] is not None or row["mechanism"] is not None:
             name += f", {at_budget(row['mechanism'] or 'vote_histogram', row['epsilon'])}"
-        shown.append({**row, "f1": _f1(row, ".3f"), "name": name, "protects": protects, "command": command})
+        shown.append({**row, "f1": _f1(row, 3), "name": name, "protects": protects, "command": command})
     columns = (
         "way: {name} | F1: {f1} | texts: {texts:,} | right guesses of 100: {guesses} | limits: {limits} | "
         "protects: {protects} | command: {command}"

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
-from types import SimpleNamespace
+from functools import reduce
 
 import numpy as np
 import pytest
 
 from epsilometer.auditing.corpora.checks import for_the_curator
 from epsilometer.auditing.corpora.one_text import OneText
+from epsilometer.auditing.corpora.rounds_loss import RoundsLoss
+from epsilometer.auditing.corpora.vote_loss import outcome_laws
+from epsilometer.auditing.exact_loss.from_texts import chosen
+from epsilometer.auditing.exact_loss.measuring import measure
+from epsilometer.auditing.trials.design import Design
 from epsilometer.core.component import CORPORA, build, find
 from epsilometer.core.corpus_mechanism import PrivateCorpus, Release
 from epsilometer.core.errors import UserError
@@ -20,21 +24,10 @@ from epsilometer.mechanisms.corpora.private_evolution import PrivateEvolution
 from epsilometer.mechanisms.corpora.shared.noisy_table import CellNoise
 from epsilometer.mechanisms.corpora.shared.public_cells import on_grid
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
-from tests.support.corpora import LABELS, PUBLIC, TEXTS, TOPICS, vectors, words_as_vectors
+from tests.support.corpora import LABELS, PUBLIC, TEXTS, TOPICS, Writer, vectors, words_as_vectors
 from tests.support.refusals import refused
 
 NAMES = tuple(TOPICS)
-
-
-class Writer:
-    """Replaces each word by one that says which word and which stream it was."""
-
-    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> SimpleNamespace:
-        numbers = noise.uniforms()[:, 0]
-        written = [
-            " ".join(f"w{number:.4f}" for _ in text.split()) for text, number in zip(texts, numbers, strict=True)
-        ]
-        return SimpleNamespace(texts=written)
 
 
 @pytest.fixture(autouse=True)
@@ -128,11 +121,35 @@ def test_a_release_has_texts_that_were_written_and_figures_for_the_curator() -> 
     assert for_the_curator(mechanism, corpus(), release).f1 == pytest.approx(1.0, abs=0.1)
 
 
-def test_several_rounds_are_not_audited_as_one_table() -> None:
-    """The law of one table would show 1 / R of the loss of R."""
-    with refused("EPS-A197"):
-        OneText(evolution(rounds=2), 8, {})
-    OneText(evolution(rounds=1, labels=()), 8)
+def exact_loss(view: OneText) -> float:
+    """The exact guess loss at epsilon 2 between a text on music and one on food."""
+    pairs = chosen(TEXTS[:2], 1, Design(temperature=0))
+    return float(measure(view, TEXTS[:2], [2.0], pairs).losses.filter(pairs="all")["average"][0])
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_texts_with_different_labels_have_the_exact_loss_of_all_rounds(rounds: int) -> None:
+    """One round is the table of `vote_histogram`; of R independent tables the outcomes are all combinations."""
+    topics = dict(zip(TEXTS, LABELS, strict=True))
+    mechanism = evolution(rounds=rounds)
+    table = outcome_laws(np.eye(2, dtype=np.int64), 1 / rounds)
+    joint = np.array([reduce(np.kron, [law] * rounds) for law in table])
+    right = joint.max(0).sum() / 2
+    loss = exact_loss(OneText(mechanism, 8, topics))
+    assert loss == pytest.approx(math.log(right / (1 - right)), abs=1e-6)
+    assert loss == pytest.approx(RoundsLoss.of(mechanism, 2.0).guess_loss(), abs=1e-6)
+    if rounds == 1:
+        votes = VoteHistogram(resource=PUBLIC, labels=NAMES, m=8)
+        assert loss == pytest.approx(exact_loss(OneText(votes, 8, topics)), abs=1e-12)
+
+
+def test_texts_that_may_share_a_cell_in_some_rounds_have_no_exact_loss() -> None:
+    """The law of the first table would show too little: its cells may be parted in a later one."""
+    view = OneText(evolution(rounds=2), 8, dict(zip(TEXTS, LABELS, strict=True)))
+    with refused("EPS-A235"):
+        view.laws([TEXTS[0], TEXTS[4]])
+    with refused("EPS-A235"):
+        OneText(evolution(rounds=2, labels=()), 8).laws(TEXTS[:2])
 
 
 def test_gaussian_noise_is_refused() -> None:

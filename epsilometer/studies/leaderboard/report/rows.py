@@ -7,9 +7,10 @@ from typing import Any
 
 from scipy.stats import ttest_1samp
 
+from epsilometer.auditing.estimation.runs import mean_and_reach
 from epsilometer.core.rounding import NOT_TESTABLE
 from epsilometer.report.table import NONE
-from epsilometer.report.wording import as_number, budget, listed, mean_and_reach, mean_interval, tail_words
+from epsilometer.report.wording import as_number, budget, listed, mean_interval, tail_words
 from epsilometer.studies.leaderboard.learning import SENTENCES, WORDS
 from epsilometer.studies.leaderboard.plain import SENTENCE
 from epsilometer.studies.leaderboard.report.standing import Board, exceeds

@@ -1,0 +1,133 @@
+"""Five folds of the texts of a population, and the F1 of each way to share texts with its 99 % interval.
+
+A tenth of the texts, in whole groups, is for choosing among mechanisms and budgets. The others are in five folds of
+whole groups. Each fold is held out once, and F1 on it is of what is learnt from the other four.
+
+The interval of the mean F1 covers its expectation over new texts of the same population, new noise and new exemplars,
+with as many texts to learn from and to test on; the public texts stay the same. It is the wider of two intervals:
+
+1. Student's, of the five F1. Folds share training texts, so the variance of their mean is s^2 (1 / 5 + r) instead of
+   s^2 / 5, with r the number of tests over that of training texts of a fold (Nadeau and Bengio 2003). Two folds have
+   about three quarters of their training texts in common. If the correlation of their F1 is no larger, r is at most 3.
+   Public texts alone teach all folds the same, so their r is 0.
+2. Clopper and Pearson's, of a share of as many independent test texts. So folds that agree are not certain. A macro
+   average of L labels with n_l test groups each has about the variance of a share of L^2 / sum(1 / n_l) texts, or of
+   as many as there are groups if these are fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from epsilometer.auditing.corpora.ways import Labelled, Ways
+from epsilometer.auditing.estimation.runs import mean_and_reach
+from epsilometer.corpora.parts import places
+
+FOLDS = 5
+CHOICE = 0.1  # share of the texts that choose
+_MOST = 2000  # maximum number of private texts, and of test texts
+_IN_COMMON = 3 / 4  # share of the training texts of a fold that another fold has, too
+_ALPHA = 0.01
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Texts in five folds. Texts with a label that no public text has are left out.
+
+    public: texts with labels, the same for all folds. groups: the number of each text's group, [n]. seed, name: of the
+    order of the groups; fold i has seed + i for its exemplars and noise.
+    """
+
+    public: Labelled
+    texts: Labelled
+    groups: NDArray[np.int64]
+    seed: int
+    name: str
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The public list of labels."""
+        return tuple(sorted(set(self.public.labels)))
+
+    @cached_property
+    def _fold(self) -> NDArray[np.int64]:
+        """The fold of each text: -1 for those that choose, -2 for those that are left out."""
+        at = places(self.groups, self.seed, "ways", self.name)
+        fold = np.where(at < CHOICE, -1, (at - CHOICE) / (1 - CHOICE) * FOLDS // 1)
+        listed = set(self.labels)
+        return np.where([label in listed for label in self.texts.labels], fold, -2).astype(np.int64)
+
+    @cached_property
+    def learnt(self) -> Sequence[NDArray[np.int64]]:
+        """The rows of the private texts of each fold."""
+        return [np.flatnonzero((self._fold >= 0) & (self._fold != number)) for number in range(FOLDS)]
+
+    @cached_property
+    def _tests(self) -> Sequence[NDArray[np.int64]]:
+        return [np.flatnonzero(self._fold == number)[:_MOST] for number in range(FOLDS)]
+
+    @cached_property
+    def ways(self) -> Sequence[Ways]:
+        """The public, private and held-out texts of each fold."""
+        choice = self.texts.at(np.flatnonzero(self._fold == -1)[:_MOST])
+        return [
+            Ways(
+                self.public,
+                self.texts.at(learnt[:_MOST]),
+                choice,
+                self.texts.at(tests),
+                labels=self.labels,
+                seed=self.seed + number,
+            )
+            for number, (learnt, tests) in enumerate(zip(self.learnt, self._tests, strict=True))
+        ]
+
+    def by_hand(self) -> dict[str, Any]:
+        """Return the number of public texts labelled by hand, with the F1 of the folds and the half-width."""
+        counts, f1 = zip(*(ways.by_hand() for ways in self.ways), strict=True)
+        return {"texts": counts[0], "f1": f1, "reach": self.reach(f1, None)}
+
+    def rewritten(self, rewrites: Sequence[Labelled]) -> dict[str, Any]:
+        """Return the number of rewrites, the mean F1 on the texts that choose, the F1 of the folds and the half-width.
+
+        rewrites: those of each fold.
+        """
+        choice, f1 = zip(*map(Ways.rewritten, self.ways, rewrites), strict=True)
+        texts = min(map(len, rewrites))
+        return {"texts": texts, "choice": float(np.mean(choice)), "f1": f1, "reach": self.reach(f1, texts)}
+
+    def released(self, epsilon: float) -> dict[str, Any]:
+        """Return the number of texts in a release, with the F1 of the folds and the half-width."""
+        f1, texts = [ways.released(epsilon) for ways in self.ways], min(len(ways.private) for ways in self.ways)
+        return {"texts": texts, "f1": f1, "reach": self.reach(f1, texts)}
+
+    def reach(self, f1: Iterable[float], texts: int | None) -> float:
+        """Return the half-width of the interval. texts: the number of private texts of a fold, None for public ones."""
+        each = list(f1)
+        tests = float(np.mean([len(rows) for rows in self._tests]))
+        shared = 0.0 if texts is None else min(tests / (tests + texts), _IN_COMMON)
+        mean, reach = mean_and_reach(each, shared=shared)
+        return max(reach, _reach_of_share(mean, self._cases))
+
+    @cached_property
+    def _cases(self) -> float:
+        """The number of independent texts whose share has the variance of macro F1."""
+        rows = np.concatenate(self._tests).tolist()
+        cases = {(self.texts.labels[row], self.groups[row]) for row in rows}
+        counts = np.unique([label for label, _ in cases], return_counts=True)[1]
+        return min(float(len(counts) ** 2 / (1 / counts).sum()), len({self.groups[row] for row in rows}))
+
+
+def _reach_of_share(share: float, cases: float) -> float:
+    """Return the larger distance of a share to the bounds of its interval by Clopper and Pearson."""
+    hits = share * cases
+    low = float(betaincinv(hits, cases - hits + 1, _ALPHA / 2)) if hits > 0 else 0.0
+    high = float(betaincinv(hits + 1, cases - hits, 1 - _ALPHA / 2)) if hits < cases else 1.0
+    return max(share - low, high - share)
