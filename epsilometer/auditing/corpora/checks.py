@@ -22,7 +22,7 @@ from epsilometer.core.mechanism import HasPublicTexts
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
 from epsilometer.mechanisms.corpora.shared.counting import Counting
-from epsilometer.mechanisms.corpora.shared.public_cells import by_encoder
+from epsilometer.mechanisms.corpora.shared.public_cells import ByEncoder
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 from epsilometer.models.locate import ENCODER
 
@@ -130,7 +130,7 @@ def for_the_curator(mechanism: CorpusMechanism, corpus: PrivateCorpus, release: 
     """Return the curator's figures; only the number of people if the release has no texts, or labels in their place."""
     if not release.texts or list(release.texts) == list(release.labels or ()):
         return ForTheCurator(corpus.count_people)
-    vectors_of = mechanism.vectors_of if isinstance(mechanism, VoteHistogram) else by_encoder(ENCODER)
+    vectors_of = mechanism.vectors_of if isinstance(mechanism, VoteHistogram) else ByEncoder(ENCODER)
     rows = np.argsort(Noise.operating_system(len(corpus)).uniforms()[:, 0])[:SAMPLE].tolist()
     own, released = vectors_of([corpus.texts[row] for row in rows]), vectors_of(release.texts)
     nearness = np.concatenate([(part @ released.T).max(1) for part in np.array_split(own, 1 + len(own) // 256)])
