@@ -55,6 +55,16 @@ def entries(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
+@pytest.mark.parametrize("more", [["--workers", "2"], ["--ray", "auto"]])
+def test_workers_without_texts_to_embed_are_refused(
+    folder: Path, more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = call(capsys, *SHARES, "--out", "out.csv", *more)
+    assert code == 2
+    assert "EPS-U124" in err
+    assert not entries(folder)
+
+
 def test_a_release_and_another(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
