@@ -70,13 +70,12 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
     first, second: subjects with the same texts and the same design. trials: None for the question's usual number.
     Columns: figure (the attack, kind or metric; the first row is `strongest` if several attacks ran on both), compared
     (the figures that the row compares), trials, `first more` and `second more` (numbers of trials in which the first or
-    the second has the larger outcome), `p value`, `p Holm`, `detectable` (if the row has no finding: the smallest
-    difference of the shares of trials that the test detects with probability .9, or 1 if none), the bounds of both
-    figures (`first low`, ..., each wrong with probability alpha / 2) and the `finding` in words. The probability that
-    any finding is wrong is at most alpha.
-    Figures that only one of the two has are in the last rows, without a comparison. Raises UserError for a question
-    without an outcome per trial, for subjects that lack what the question needs, and for subjects with different
-    trials.
+    the second has the larger outcome), `p value`, `p Holm`, `detectable` (for a row without a finding, the smallest
+    difference of these shares of trials that the test detects with probability .9; 1 if it detects none), the bounds of
+    both figures (`first low`, ..., each wrong with probability alpha / 2) and the `finding` in words. The probability
+    that any finding is wrong is at most alpha. Figures that only one of the two has are in the last rows, without a
+    comparison. Raises UserError for a question without an outcome per trial, for subjects that lack what the question
+    needs, and for subjects with different trials.
     """
     if Gives.OUTCOMES not in question.gives:
         raise UserError(
@@ -135,7 +134,7 @@ def compared(
     """
     tests = [_tested(sides, alpha) for sides in pairs]
     corrected = iter(holm([test.p for some in tests for test in some]))
-    level = alpha / max(1, sum(map(len, tests)))  # at which Holm's method finds a difference, whatever the other tests
+    level = alpha / max(1, sum(map(len, tests)))  # a p-value up to this is a finding, whatever the other tests show
     every = []
     for sides, names, some in zip(pairs, labels, tests, strict=True):
         rows = []

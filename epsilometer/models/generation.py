@@ -3,9 +3,9 @@
 The next token y is sampled from the logits l, given the prompt and the tokens so far, clipped to a public range
 [low, high]:
 
-    P(y) ~ exp(epsilon clip(l_y) / (2 (high - low))),
+    P(y) ~ exp(epsilon clip(l_y) / (2 (high - low))).
 
-It is a softmax over the whole output vocabulary at temperature 2 (high - low) / epsilon, without top-k or top-p. This
+This is a softmax over the whole output vocabulary at temperature 2 (high - low) / epsilon, without top-k or top-p. It
 is the exponential mechanism (McSherry and Talwar 2007, definition 2 and theorem 6) with a utility of sensitivity high -
 low: for any two prompts the probabilities of a token differ by a factor of at most e^epsilon. An audit samples token t
 of a trial by inverse CDF from number t of the trial's stream. A publication uses exact samplers

@@ -143,7 +143,7 @@ class Authorship:
         return Scale("authorship", self.authors)
 
     def _writers(self, of: Subject) -> _Writers:
-        """Return the authors with most texts, each author's texts halved at random; equally many of each are known."""
+        """Return the authors with most texts, each author's texts halved at random, with equally many known."""
         assert of.table is not None, "the columns are checked first"
         by_author = (
             of.table.with_row_index("row")

@@ -114,7 +114,7 @@ class WorstPair:
         return [_FIGURE, *([_FIGURE + BY_LAW] if _lawful(of.mechanism) else [])]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return the number of trials: half of them show the limit exceeded if an attack is always right."""
+        """Return enough trials for half of them to show the limit exceeded if an attack is always right."""
         if limit.rate > 1 - 1e-6:
             raise UserError(
                 f"no rate of right guesses can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q049"
@@ -275,10 +275,10 @@ def audit_worst(
     settings: Mapping[str, Any] | None = None,
     design: Design = STANDARD,
 ) -> pl.DataFrame:
-    """Search the pair of texts at which a mechanism loses most, and prove its loss on fresh trials.
+    """Search for the pair of texts at which a mechanism loses most, and prove its loss on fresh trials.
 
     texts, mechanism, epsilons, attacks, settings: as in `epsilometer.audit`; attacks that see more than the released
-    view are left out. trials: their number at each epsilon for each group of pairs; half of them are for the search.
+    view are left out. trials: the number for each epsilon and group of pairs; half of them are for the search.
     design: only alpha and seed are used. Returns a row per epsilon, group and method, schema `WORST_PAIRS`: the attack,
     `loss` (nats, confidence 1 - alpha / 2), the pure loss that the most confident guesses prove, the claimed loss of
     this pair, its verdict, and the `overall` verdict as in `epsilometer.audit`. Raises UserError for values outside
@@ -370,7 +370,7 @@ def _searched(
     seed: int,
     tally: Tally,
 ) -> tuple[Survivor, Mapping[str, NDArray[np.float64]]]:
-    """Search the worst pair; return it with its fresh trials, and the attacks' scores in these trials."""
+    """Search for the worst pair; return it with its fresh trials, and the attacks' scores in these trials."""
     tried = _Trials(pairs, mechanism, epsilon, attacks, seed=seed, tally=tally)
     return search(tried.pull, len(pairs.x), trials), tried.scores
 

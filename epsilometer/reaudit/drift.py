@@ -54,10 +54,10 @@ class Row(NamedTuple):
 class Measured:
     """A row of an audit, as measured.
 
-    hits: [trials], True if the adversary was right; or outcomes of another question in [0, 1], of which larger ones are
-    worse. trial_set: hash of the candidate sets and targets. rewrites: hash of the attacked rewrites, empty if these
-    are not stored. measure: the name of the estimate's measure. of_question: True for a figure of a question. The
-    bounds of such a figure do not follow from the number of successes alone.
+    hits: [trials], True if the adversary was right; for a figure of a question, outcomes in [0, 1], larger if worse.
+    trial_set: hash of the candidate sets and targets. rewrites: hash of the attacked rewrites, empty if these are not
+    stored. measure: the name of the estimate's measure. of_question: True for a figure of a question. The bounds of
+    such a figure do not follow from the number of successes alone.
     """
 
     hits: Outcomes

@@ -127,7 +127,7 @@ def _in_processes(
     build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine
 ) -> Generator[R, None, None]:
     own = os.environ.get(THREADS)
-    # Divide the processor among the workers. Libraries read the variable while a worker starts, before it could set it.
+    # Divide the processor among the workers. A worker's libraries read the variable before its own code could set it.
     os.environ[THREADS] = str(max(1, (os.cpu_count() or 1) // engine.workers))
     failures = Counter[int]()
     pool = _Pool(build, engine.workers)

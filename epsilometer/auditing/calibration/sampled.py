@@ -5,27 +5,27 @@ probability, with delta 0 for every claim, because a claim with a large delta wo
 c, the largest epsilon below which no success probability p(epsilon) exceeds p*. Assumption: above c, p is at least p*.
 Fresh trials are drawn at epsilons of a fixed grid, and the answer is the interval between two of them.
 
-**Evidence by betting** (Ville 1939; Waudby-Smith and Ramdas 2023). A *cell* here is the interval between two
-neighbouring epsilons of the grid. For each cell a bettor tests the hypothesis "c lies in this cell". Under it, p <= p*
-at the epsilons before the cell, and p >= p* at those after it. A batch of s successes in n trials at an epsilon before
-the cell multiplies the bettor's wealth by
+**Evidence by betting** (Ville 1939; Waudby-Smith and Ramdas 2023). A *place* is the index of an epsilon in the grid,
+and a *cell* is the interval between two neighbouring epsilons. For each cell a bettor tests the hypothesis "c lies in
+this cell". Under it, p <= p* at the epsilons before the cell, and p >= p* at those after it. A batch of s successes in
+n trials at an epsilon before the cell multiplies the bettor's wealth by
 
-    sum over q of w(q) (q / p*)^s ((1 - q) / (1 - p*))^(n - s),   summed over q > p* (the weight at other q is not bet);
+    sum over q of w(q) (q / p*)^s ((1 - q) / (1 - p*))^(n - s),   summed over q > p*.
 
-at an epsilon after the cell the sum is over q < p*. The weights w may depend on all earlier batches. Under the
-hypothesis each factor has an expectation of at most 1, for any earlier batches and any choice of the epsilon. So the
-wealth against the true cell exceeds 1 / alpha at any time with probability at most alpha (Ville's inequality). The
-cells whose wealth has never exceeded 1 / alpha are a confidence set that is valid at all times together. So alpha is
-not divided among epsilons or looks, and trials at one epsilon count for all cells. If all cells are refuted, so is the
-assumption.
+At an epsilon after the cell the sum is over q < p*. The weight at all other q is not bet. The weights w may depend on
+all earlier batches. Under the hypothesis each factor has an expectation of at most 1, for any earlier batches and any
+choice of the epsilon. So the wealth against the true cell exceeds 1 / alpha at any time with probability at most alpha
+(Ville's inequality). The cells whose wealth has never exceeded 1 / alpha are a confidence set that is valid at all
+times together. So alpha is not divided among epsilons or looks, and trials at one epsilon count for all cells. If all
+cells are refuted, so is the assumption.
 
-**Posteriors instead of hits.** A trial's factor is 1 + b (x - p*), where b = (q - p*) / (p* (1 - p*)) and x is 1 for a
-success and 0 otherwise. If the mechanism's law is known, x is the posterior of the guess (`posteriors`): it lies in [0,
-1] and has the same mean as the hit, so the argument above still applies, and it varies less. One posterior is as
-informative as r = p* (1 - p*) / (variance of x in earlier batches) coins, so the stake b is multiplied by r. The stake
-is at most 0.9 of the largest one that cannot make the wealth negative. Bets on posteriors rely on the stated law. The
-hits of the same trials test the law after every batch (`posteriors.LawTest`), with a tenth of alpha. If they refute it,
-the search starts again with the hits of all batches so far, and reports that.
+**Posteriors instead of hits.** A trial's factor is 1 + m (x - p*), with the stake m = (q - p*) / (p* (1 - p*)). x is 1
+for a success and 0 otherwise. If the mechanism's law is known, x is instead the posterior of the guess (`posteriors`):
+it lies in [0, 1] and has the same mean as the hit, so the argument above still applies, and it varies less. One
+posterior is as informative as r = p* (1 - p*) / (variance of x in earlier batches) coins (trials scored 0 or 1). So the
+stake is multiplied by r, up to 0.9 of the largest one that cannot make the wealth negative. Bets on posteriors rely on
+the stated law. The hits of the same trials test the law after every batch (`posteriors.LawTest`), with a tenth of
+alpha. If they refute it, the search starts again with the hits of all batches so far, and reports that.
 
 **The bets** follow the posterior over curves with loss(epsilon) = l (epsilon / c)^b, for any c and for b from 1/4 to 6.
 A tenth of each wealth bets on the success rate at one epsilon alone, without a curve. A poor model costs trials, not
@@ -36,9 +36,9 @@ attacks' wealths counts.
 **A loss that falls** from above the target at the smallest epsilon to below it at a larger one causes a second search,
 on fresh trials between these two epsilons. It looks for the c above which no success probability exceeds p*.
 
-**The next epsilon** is first each end of the range, then three epsilons between them, then any that contradict a rising
-curve. After that, the posterior predicts which interval of the requested width is settled with the fewest trials, and
-the next epsilon is an end of that interval.
+**The next epsilon** is first each end of the range. If two epsilons then contradict a rising curve, it is the less
+clear of the two. Otherwise it is one of three epsilons between the ends. After these, the posterior predicts which
+interval of the requested width is settled with the fewest trials, and the next epsilon is an end of that interval.
 """
 
 from __future__ import annotations
@@ -369,7 +369,7 @@ class _Curves:
         odds = (candidates - 1) * np.exp(-loss)
         q = np.clip(1 / (1 + odds), 1e-9, 1 - 1e-9)  # TeDA eq. 10 solved for the probability
         self.hit, self.miss = np.log(q), np.log1p(-q)
-        self.stake = (q - self.wanted) / (self.wanted * (1 - self.wanted))  # the stake b of a bet on hits
+        self.stake = (q - self.wanted) / (self.wanted * (1 - self.wanted))  # the stake m of a bet on hits
         self.below = distance < 0
         self.growth = rel_entr(q, self.wanted) + rel_entr(1 - q, 1 - self.wanted)  # expected, of ln wealth per trial
 

@@ -54,8 +54,8 @@ def monte_carlo(
 
     Half of the draws choose, for each pair of inputs, the event whose loss looks largest (`events`); the other half
     bounds that loss from below. Each bound is wrong with probability at most alpha divided by the number of bounds, so
-    the probability that any is wrong is at most alpha. The claim is not testable if it would stand even if the most
-    frequent output at one input, and the outputs assigned to that input, never occurred at the other.
+    the probability that any is wrong is at most alpha. The claim is not testable if neither the most frequent output at
+    one input nor the outputs assigned to that input could refute it, even if they never occurred at the other.
     """
     guarantee = mechanism.guarantee(epsilon)
     delta = guarantee.delta if guarantee else 0.0

@@ -234,7 +234,7 @@ def of_kind(
 ) -> Assessed:
     """Return the evidence on the surviving share of a kind. row: from `LEAKAGE`. standing: from `STANDING`."""
     limit = f"{IDENTIFIERS}: {row['kind']}"
-    if row["recorded"] < row["identifiers"]:  # a masker with the same patterns would leave none of them
+    if row["recorded"] < row["identifiers"]:  # patterns find nothing that a masker with the same patterns leaves
         why, settles = "they were found by patterns, and not recorded", "texts with recorded ones"
         return replace(
             Assessed.of(limit, allowed, [_piece(limit, By.COUNT, low=row["low"])], alpha), why=why, settles=settles

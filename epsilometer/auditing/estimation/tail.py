@@ -18,15 +18,14 @@ needed to prove any delta.
 of right and of wrong guesses with a score of at least t. The first half fixes thresholds v_1 > ... > v_J. Both rates
 decrease in t, so for v_(j+1) < t <= v_j
 
-    a(t) - e^4 b(t) / (k - 1)  <=  P(right, score > v_(j+1)) - e^4 P(wrong, score >= v_j) / (k - 1),
+    a(t) - e^4 b(t) / (k - 1)  <=  P(right, score > v_(j+1)) - e^4 P(wrong, score >= v_j) / (k - 1).
 
 On the right side, the second term is 0 for t > v_1, and the first term is the rate of all right guesses for t <= v_J.
 The second half gives an upper bound of each right side at error s, by bounding its two rates at s / 2 each (Clopper and
 Pearson, one-sided). The largest of these bounds is below the largest difference with probability at most s, for any
-number of thresholds and attacks. The reason: the largest bound is at least the bound for the attack and interval with
-the largest difference, and which attack and interval this is does not depend on the second half. So there may be many
-thresholds. They are the scores at ranks 1, 2, ... of the first half, where each rank is about 1.1 times the previous
-one.
+number of thresholds and attacks. The reason: that largest bound is at least the bound for the attack and interval with
+the largest difference, and this attack and interval do not depend on the second half. So there may be many thresholds.
+They are the scores at ranks 1, 2, ... of the first half, where each rank is about 1.1 times the previous one.
 
 With alpha .01 the upper bound for an attack at chance is at most .01 in 43 % of runs with 2,000 trials, and in 99.8 %
 of runs with 5,000. For an attack that is right in 73 of 100 guesses at every score, these are 10 % and 79 % of runs.

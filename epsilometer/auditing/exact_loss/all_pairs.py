@@ -4,11 +4,11 @@ For two texts with n units each, in nats,
 
     pure loss = sum_i A[x_i, x'_i],    ln rho = sum_i B[x_i, x'_i],    (1 - sqrt(1 - rho^2)) / 2 <= e <= rho / 2,
 
-where e is the Bayes error (Kailath 1967, "The divergence and Bhattacharyya distance measures in signal selection"), and
-A and B compare two unit laws (`unit_laws`). The largest pure loss over the pairs of a corpus is its relative epsilon
-(Lu, Magdon-Ismail, Wei and Zikas, "Eureka", S&P 2024): privacy relative to a finite set of inputs. If there are too
-many laws to compare them all, the relative epsilon has only a lower bound: the largest pure loss over the pairs of the
-longest texts, and over pairs that were compared anyway.
+where e is the Bayes error, rho the Bhattacharyya coefficient (Kailath 1967, "The divergence and Bhattacharyya distance
+measures in signal selection"), and A and B compare two unit laws (`unit_laws`). The largest pure loss over the pairs of
+a corpus is its relative epsilon (Lu, Magdon-Ismail, Wei and Zikas, "Eureka", S&P 2024): privacy relative to a finite
+set of inputs. If there are too many laws to compare them all, the relative epsilon has only a lower bound: the largest
+pure loss over the pairs of the longest texts, and over pairs that were compared anyway.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 from epsilometer.text.words import words
 
 Array = NDArray[np.float64]
-_ENTRIES = 1e11  # largest number of pairs of laws times outputs: a minute or two per budget
-_QUICK = 2e8  # number of the same that takes tenths of a second
-_LONGEST = 2000  # number of units, over the longest texts, to compare if there are too many laws
+_ENTRIES = 1e11  # largest (pairs of laws) x (outputs) to compare: a minute or two per budget
+_QUICK = 2e8  # largest (pairs of laws) x (outputs) that takes tenths of a second
+_LONGEST = 2000  # units of the longest texts that are compared if there are too many laws
 _CELLS = 1 << 22  # numbers in memory at a time
 
 Block = tuple[NDArray[np.int64], NDArray[np.int64], Array]  # indices of texts [n] and [m], figures [n, m]

@@ -6,9 +6,9 @@ useful one.
 It is algorithm 1 of Faustini, Tonni, McIver, Xu and Dras, "IDT", Computational Linguistics 2025. It makes no claim:
 nothing is proved about the released text, and an attacker trained on rewrites recovers much of the attribute.
 
-Labels are the true classes if they are given (`shared/truths.py`), as in the paper. Otherwise they are the auxiliaries'
-predictions; if an auxiliary misclassifies a binary attribute, the text is then edited towards the true class. A text
-with a given label that already deceives the auxiliaries is released unchanged.
+Labels are the true classes if they are given (`shared/truths.py`), as in the paper. Otherwise they are predictions of
+the mechanism's own classifiers, the auxiliaries; if one misclassifies a binary attribute, the text is then edited
+towards the true class. A text with a given label that already deceives the auxiliaries is released unchanged.
 
 1. Compute attributions of the predicted class of every label (`shared/attribution.py`).
 2. Let W be the words with a positive score for an attribute and none for a task; with `ignore_utility` (the paper's
@@ -35,13 +35,14 @@ the text's own class, the mechanism still changes the words that it would change
 would reveal that the predicted class is false. `aim: hide` brings the probabilities of every auxiliary within `margin`
 of the class shares.
 
-The paper does not state k and q. The defaults come from 100 generated validation reviews, with linear victims that
-classify 73 of them correctly, linear auxiliaries trained on other texts, and GloVe 50d. RS_all was .40 at k = 50 and q
-= 10, with 2.1 changed words per success. At q = 1 it was .21, .23, .22 and .30 for k = 5, 10, 20 and 50. So more
-options and a wider beam find more edits. Most of the running time is the tagger's, and the number of sentences that it
-reads hardly grows (28 to 38 per text). As published, RS_all was 0 to .03 at q = 1, .04 to .07 at q = 5 and .04 to .10
-at q = 10, with 1.7 to 2.5 changed words. It was highest for few options (k of 5 or 10). At q = 10 the tagger reads 29,
-42, 54 and 66 sentences per text. The standard error of a share is about .04.
+The paper does not state k and q (defined at `IDT`). The defaults come from 100 generated validation reviews, with
+linear victims that classify 73 of them correctly, linear auxiliaries trained on other texts, and GloVe 50d. RS_all, the
+share of rewrites that hide the attribute and keep the task, was .40 at k = 50 and q = 10, with 2.1 changed words per
+success. At q = 1 it was .21, .23, .22 and .30 for k = 5, 10, 20 and 50. So more options and a wider beam find more
+edits. Most of the running time is the tagger's, and the number of sentences that it reads hardly grows (28 to 38 per
+text). As published, RS_all was 0 to .03 at q = 1, .04 to .07 at q = 5 and .04 to .10 at q = 10, with 1.7 to 2.5 changed
+words. It was highest for few options (k of 5 or 10). At q = 10 and these four k the tagger reads 29, 42, 54 and 66
+sentences per text. The standard error of a share is about .04.
 
 The paper leaves some choices open. Here a word is replaced where it occurs in the original text, and not where another
 replacement inserted it. Only the 64 words of W with the largest scores are used. The tagger is the embedded one. The

@@ -15,9 +15,9 @@ the distribution for the redaction itself. Renyi bounds of one order compose and
 tokens satisfy (T bound + ln(1 / delta) / (a - 1), delta) between the two. By default bound = epsilon per token.
 
 There is no claim between **two secrets** with the same redaction, since the divergence of a single order has no
-triangle inequality. Example with two tokens, a = 2 and beta = .1: let s be p_public of the rarer token. Its probability
-may be .47 sqrt(s) after one secret and 4.5 s^2 after another. So D_2 between the two secrets is about ln(.049 / s),
-which is unbounded.
+triangle inequality. Example for a vocabulary of two tokens, a = 2 and beta = .1: let s be p_public of the rarer token.
+Its probability may be .47 sqrt(s) after one secret and 4.5 s^2 after another. So D_2 between the two secrets is about
+ln(.049 / s), which is unbounded.
 
 `as_published: true` sets bound = a beta and epsilon = 4 beta. It claims T 4 beta + ln(1 / delta) / (a - 1) between any
 two texts with the same redaction, since dp-fusion-lib 0.1.0 states that its output is "statistically similar regardless

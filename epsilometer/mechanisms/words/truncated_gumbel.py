@@ -14,9 +14,9 @@ where D_min and D_max are the smallest and largest distance of two words of the 
 
 There is no claim. The paper claims epsilon times the Euclidean distance, which is impossible. P(y | x) is at most the
 probability that k reaches the rank r of y, which falls faster than exponentially, as e^(-r ln r), at any epsilon. But
-by the claim P(y | x) is at least e^(-epsilon D_max) P(y | y). With 53-bit uniforms k never exceeds about 50, and
-farther words are never written. `as_published: true` makes the paper's claim, so that it can be refuted. The scale is
-undefined if a <= 0, that is, at a small epsilon or if two words are nearly equal. Then b is set to infinity, and the
+by the claim P(y | x) is at least e^(-epsilon D_max) P(y | y). With 53-bit uniforms k never exceeds some K of about 50,
+and farther words are never written. `as_published: true` makes the paper's claim, so that it can be refuted. The scale
+is undefined if a <= 0, that is, at a small epsilon or if two words are nearly equal. Then b is set to infinity, and the
 noise is uniform on [-D_max, D_max].
 
 Departures: the reference code (sjmeis/MLDP 65a9eb8) computes D_min and D_max from one random word, adds the noise to

@@ -122,9 +122,7 @@ def rows(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _sampled(best: Mapping[str, Any] | None, *, equal: bool) -> dict[str, Any]:
-    """Return `sampled`, `sampled_high` and `trials` of a group (`rows`). best: the strongest attack's row of
-    `ESTIMATES`.
-    """
+    """Return `sampled`, `sampled_high` and `trials` (`rows`). best: the strongest attack's row of `ESTIMATES`."""
     if best is None or (equal and not best["equal_trials"]):
         return {"sampled": None, "sampled_high": None, "trials": None}
     if not equal:
@@ -138,11 +136,10 @@ def _sampled(best: Mapping[str, Any] | None, *, equal: bool) -> dict[str, Any]:
 
 
 def ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows of one data set, one per cell, with `sampled_rank`, `exact_rank` and `tail_rank` (of delta at 4
-    nats).
+    """Return the rows of one data set, one per cell, with `sampled_rank`, `exact_rank` and `tail_rank`.
 
-    The largest value has rank 1, and equal values share a rank. Only laws of released views are ranked; other rows have
-    None.
+    `tail_rank` is by delta at 4 nats. The largest value has rank 1, and equal values share a rank. Only laws of
+    released views are ranked; other rows have None.
     """
 
     def rank(row: dict[str, Any], name: str) -> int | None:

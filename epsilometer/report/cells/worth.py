@@ -93,8 +93,8 @@ def tradeoff_points(losses: pl.DataFrame, similarity: pl.DataFrame, downstream: 
     best: True on the Pareto front of a data set and measure, where no other point has more utility at a lower loss. The
     front uses plug-in values, without intervals. It excludes:
     - controls;
-    - points not shown to have a delta at 4 nats of at most TAIL_ALLOWED, because publishing half of the texts has the
-      largest utility at equal average loss;
+    - points not shown to have a delta at 4 nats of at most TAIL_ALLOWED, because a mechanism that publishes half of the
+      texts unchanged has the largest utility at equal average loss;
     - points trained with fewer than SEEDS seeds;
     - sampled losses, which are lower bounds, on a data set with exact losses.
     """
@@ -164,7 +164,7 @@ def tradeoff_sentence(
 ) -> str:
     """Return the most useful mechanism among the cells within the limits, by data set and measure, without controls.
 
-    within: data set, mechanism and epsilon of the cells with the decision within (`DECISIONS`). keeps: the utility of
+    within: data set, mechanism and epsilon of the cells whose decision is *within* (`DECISIONS`). keeps: the utility of
     each cell (`use.uses`). hardly: mechanisms that hardly read the texts of some data sets.
     """
     parts = []
@@ -203,7 +203,7 @@ def _beside_one_text(point: Mapping[str, Any], keeps: Uses) -> str:
 
 
 def judged(points: pl.DataFrame, target: float) -> pl.DataFrame:
-    """Return the points with a usable loss: exact, or from enough trials to prove a loss of the target."""
+    """Return the points with a usable loss: exact, or from enough trials to prove the target loss."""
     return points.filter(pl.col("exact") | (pl.col("ceiling") > target))
 
 
@@ -280,9 +280,9 @@ def figure(
 
 
 def _to_the_edge(curve: pl.DataFrame, top: float) -> list[dict[str, Any]]:
-    """Return the points of a curve of ceilings up to `top` nats, the end of the axis, with an added last point there.
+    """Return the points of a curve of ceilings up to `top` nats, the end of the axis, and an added last point there.
 
-    The added point has the ceiling of the point before it; 1 if the whole curve is shown.
+    If the whole curve is shown, the added point has the ceiling 1, otherwise that of the point before it.
     """
     points = curve.filter(pl.col("nats") <= top).select("nats", "ceiling").sort("nats").to_dicts()
     last = 1.0 if len(points) == len(curve) else points[-1]["ceiling"]

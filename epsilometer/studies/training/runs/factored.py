@@ -1,7 +1,8 @@
 """Per-example gradients in factored form: one outer product per tensor and example.
 
 For one example, the gradient with respect to an affine map's weight is u v', where u is the gradient at its outputs and
-v its input. With respect to a bias or a norm's factor, it is a vector u. So with U [L, m] and V [L, n] for each tensor
+v its input. With respect to a bias or a norm's factor, it is a vector u. So the gradients g_i of L examples have, for
+each tensor, factors U [L, m] and V [L, n] with rows u_i and v_i. For weights w_i and a tensor M
 
     |g_i|^2    = sum over tensors of |u_i|^2 |v_i|^2
     <g_i, g_j> = sum of (u_i . u_j) (v_i . v_j)

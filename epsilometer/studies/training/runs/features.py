@@ -1,7 +1,7 @@
 """Hidden states of a frozen network, one per text: the inputs of the trainable layers in `heads`.
 
 All layers below the trained ones are frozen and in evaluation mode, without dropout. So a text's state is the same in
-every epoch and is computed once. In the paper, transformers' training mode leaves dropout on.
+every epoch and is computed once. In the paper (cited in `heads`), transformers' training mode leaves dropout on.
 
 BERT:   the last hidden state of the first token, [CLS], computed by `models/bert.py`. A BERT with an activation other
         than the exact GELU is computed by transformers.
@@ -219,7 +219,7 @@ def _network(folder: Path, kind: str, precision: str, device: str) -> _BertState
 def _load(folder: Path, kind: str, precision: str, device: str) -> Any:
     """Load the network with transformers, in evaluation mode and without a pooler.
 
-    Raises UserError if the checkpoint lacks a layer; the message contains its name.
+    Raises UserError, with the layer's name, if the checkpoint lacks a layer.
     """
     from epsilometer.models.bert import number_type
 

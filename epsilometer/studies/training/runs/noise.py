@@ -1,8 +1,8 @@
 """The computation of an update from per-example gradients: clipping or scaling, noise, and a division.
 
-The update is (noisy sum) / (q N). q N is the public expected batch size (`accounting.schedule`), not the actual batch
-size, which would reveal how many examples are in the batch. An empty batch is a step like any other, and its update is
-noise alone.
+The update is (noisy sum) / (q N). For N examples sampled at rate q, q N is the public expected batch size
+(`accounting.schedule`), not the actual batch size, which would reveal how many examples are in the batch. An empty
+batch is a step like any other, and its update is noise alone.
 
 | class | each gradient | noise | sensitivity of the sum to adding or removing one example |
 |---|---|---|---|
@@ -112,7 +112,7 @@ class DirectionalNoise:
         mean = average(gradients, self.kappa, generator, over)
         if not is_system(generator):
             return mean.astype(np.float32, copy=False)
-        # The tangent variance of one coordinate of a draw is A / kappa.
+        # One coordinate of a draw, orthogonal to its mean, has variance A / kappa, where A is the mean cosine.
         deviation = math.sqrt(mean_cosine(self.kappa, gradients.size) / (self.kappa * over))
         return on_grid(mean, deviation)
 

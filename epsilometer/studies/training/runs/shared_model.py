@@ -6,8 +6,8 @@ is processed alone, without padding; a batch's gradient is the mean over its tex
 
 **Objectives.** `classification`: the cross-entropy of a label (BERT: pooler and classifier; GPT-2: scorer of the last
 token, with the end token as padding). `masked`: the cross-entropy at masked positions, whose original tokens are the
-targets. `causal`: the mean cross-entropy of every token after the first. The paper does not state which objective its
-Decepticons used.
+targets. `causal`: the mean cross-entropy of every token after the first. The paper (cited in `heads`) does not state
+the objective of its Decepticons attack.
 
 **Tensors.** A client sends the gradient of one of three groups of parameters. `all`: all parameters.
 `without_embeddings`: all except the table of word embeddings, whose rows would reveal the words. `head`: the pooler and

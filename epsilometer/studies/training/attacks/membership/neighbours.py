@@ -9,8 +9,8 @@ All losses are for x's label, also those of its neighbours. The attack needs no 
 
 - `words`: neighbours differ from x in one word. Each word is masked, and the masked language model's 6 likeliest other
   words there get the weight p(new) / (1 - p(old)). The 50 proposals with the largest weights in the whole text are
-  used. There are two differences from the authors' code. It drops out 70 % of the word's input embedding instead of
-  masking it, so the model still sees part of the word. Its loop also proposes words in the place of the final [SEP].
+  used. The authors' code differs in two ways. It drops out 70 % of the word's input embedding instead of masking
+  the word, so the model still sees part of it. It also proposes words in the place of the final [SEP].
 - `spans`: there are 25 neighbours. In each, the words of random spans are resampled from the masked language model, one
   after another, given the current state of all other words. Spans have 2 words and are at least 1 word apart. A text of
   n words has .3 n / 4 spans, so that spans and the gaps between them cover about 30 % of the words.

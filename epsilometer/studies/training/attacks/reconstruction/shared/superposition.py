@@ -1,7 +1,8 @@
 """Decoding of words from noisy sums of codewords, by a matched filter, grouping, and alternating estimates.
 
-At position p, the rows of the k gates are Y_p = sum over sentences s of G_s code(w_sp)' + noise. G_s [k] is the opening
-of each gate for sentence s, the same at every position. The words w and the openings G are unknown.
+At position p, the rows of the k gates (`gates`) are Y_p = sum over sentences s of G_s code(w_sp)' + noise. G_s [k] is
+the opening of each gate for sentence s, the same at every position. code(w) is the codeword of word w. The words w and
+the openings G are unknown.
 
 1. The k rows are projected on the directions with the largest energy over all positions, one direction per sentence.
    This removes the noise in the other directions.
@@ -10,7 +11,8 @@ of each gate for sentence s, the same at every position. The words w and the ope
 3. The amplitudes are grouped by direction into sentences, at most one for each sentence and position
    (`linear_sum_assignment`).
 4. Two estimates alternate. G is fitted by least squares given the words. Each word is then the likeliest one given G
-   and the other words: the one with the largest <G_s, Y_p - others> code(w) / noise^2 + ln prior(w).
+   and the other words: the one with the largest <G_s, R> code(w) / noise^2 + ln prior(w), where R is Y_p without the
+   other sentences' terms.
 
 Step 4 never decreases the likelihood. Sentences of different lengths are distinguished by the position at which their
 energy ends, and sentences with different labels by the sign of the gradient.
