@@ -1,18 +1,19 @@
 """An approximate loss of averages of directional draws: the loss of Gaussian noise of equal size. It is not proved.
 
 The proved upper bound (`steps.py`) assumes that the adversary sees every draw. An adversary who sees only the average
-sees each draw mixed with the others. A sum of n draws about known directions has a mean of A times the sum of these
-directions. Each component orthogonal to all of them has the variance n A / kappa. Let W be the component of a draw
-along its direction. If all directions are equal, the sum's component along them has the variance n Var W, which is
-smaller, by a factor of nearly sqrt(1 + (2 kappa / d)^2). If the sum is treated as normal and divided by A, it is a sum
-of unit gradients with noise of
+sees each draw mixed with the others. A sum of n draws about known directions in d dimensions has a mean of A times the
+sum of these directions, with A the mean cosine of a draw and its direction. Each component orthogonal to all of them
+has the variance n A / kappa. Let W be the component of a draw along its direction. If all directions are equal, the
+sum's component along them has the variance n Var W, which is smaller, by a factor of nearly sqrt(1 + (2 kappa / d)^2).
+If the sum is treated as normal and divided by A, it is a sum of unit gradients with noise of
 
-    sigma^2 = L A / (kappa A^2)  under coins,        sigma^2 = L Var W / A^2  in fixed batches of L.
+    sigma^2 = L A / (kappa A^2)  under coins,        sigma^2 = L Var W / A^2  in fixed batches,
 
-The approximate epsilon is that of such Gaussian noise (`dominating_pairs.py`), for the same schedule and neighbours.
+with L the (expected) size of a batch. The approximate epsilon is that of such Gaussian noise (`dominating_pairs.py`),
+for the same schedule and neighbours.
 
-- *In fixed batches* the adversary knows who is in the batch. In the worst case all gradients of the batch lie along v,
-  and so do both versions of the replaced example. Then Var W applies.
+- *In fixed batches* the adversary knows who is in the batch. In the worst case all gradients of the batch lie along one
+  direction v, and so do both versions of the replaced example. Then Var W applies.
 - *Under coins* the number of gradients along v is random, which hides the example's contribution along v better than
   Var W does. So in the worst case, the gradients of all other examples have a direction u orthogonal to v, as for the
   proved lower bound (`hidden.py`). Where kappa is so small that the cells of that bound do not truncate rare outputs,

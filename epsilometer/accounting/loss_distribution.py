@@ -8,9 +8,9 @@ exactly.
 convex in each e^-L_t, rounding one step after another only raises delta. This gives the **upper bound** ("connect the
 dots", `convolution/grid.py`). For the **lower bound**, let D_t be the amount by which the loss of step t is raised. The
 D_t are independent and at most h, and their mean and variance are computed. By Bernstein's inequality their sum exceeds
-T E D + t with probability at most eta, so
+T E D + r with probability at most eta. So, with delta' that of the rounded losses,
 
-    delta(eps) >= delta'(eps + T E D + t) - eta.
+    delta(eps) >= delta'(eps + T E D + r) - eta.
 
 *Composition.* The rounded law is tilted by e^(lambda l), with the lambda of Chernoff's bound at this delta. The tilted
 sum then lies near epsilon, however rare that is under P. So its T-th power by FFT needs a window of only about 20
@@ -19,7 +19,7 @@ are added to one bound and subtracted from the other: the mass outside the windo
 that the grid omits in one step.
 
 The error of floating-point masses was measured, not proved. To cover it, delta is raised and lowered by 1e-4 of itself.
-The tilt is reduced until delta is at least e^-20 of Chernoff's bound.
+The tilt is reduced until delta is at least e^-20 times Chernoff's bound.
 """
 
 from __future__ import annotations

@@ -9,20 +9,20 @@ with s successes in n trials so far, the wealth of two bettors is computed (Vill
 If a bet is wrong, the wealth is a non-negative supermartingale that starts at 1. So the test is valid after every
 batch. The status of a limit (`evidence.status`) is
 
-- **beyond** as soon as one of a attacks has `above` at a / alpha. A mechanism that keeps all limits is called beyond,
-  after any batch, with probability at most alpha (union bound over the attacks).
+- **beyond** as soon as `above` reaches a / alpha for one of the a attacks. A mechanism that keeps all limits is called
+  beyond, after any batch, with probability at most alpha (union bound over the attacks).
 - **not exceeded by these attacks** as soon as all attacks have `below` at 1 / beta. A mechanism that exceeds some limit
-passes, after any batch, with probability at most beta: already the bettor of that limit's attack reaches 1 / beta with
-at most that probability.
+  passes, after any batch, with probability at most beta: `below` of that limit's attack alone reaches 1 / beta with at
+  most that probability.
 - **open** if the trials run out first, for example if a loss equals its limit. An attack without a limit is open too:
   it was right in every trial of its baseline, so no result could count against the mechanism.
 
 A limit on **delta at 4 nats** is judged in the same way, with thresholds on an attack's score that other trials chose
 (`estimation/tail.py`). A trial counts 1 for a right guess beyond the threshold, -e^4 / (k - 1) for a wrong guess beyond
-it, and 0 otherwise; the mean count is at most delta at 4 nats. `above` bets on the one threshold that proved most in
-the other trials. To show the limit kept, all thresholds count, since a second one may prove more. So the thresholds
-form a grid, and in each interval of it a bettor `below` counts the right guesses scored above the interval's lower end
-and the wrong guesses scored at or above its upper end. All these bettors must reach 1 / beta. Then an attack that
+it (among k candidates), and 0 otherwise; the mean count is at most delta at 4 nats. `above` bets on the one threshold
+that proved most in the other trials. The limit is kept only if it is kept at every threshold. So a grid divides the
+thresholds into intervals, each with a bettor `below`, which counts the right guesses scored above the interval's lower
+end and the wrong guesses scored at or above its upper end. All these bettors must reach 1 / beta. Then an attack that
 exceeds the limit at any threshold passes with probability at most beta, because of the bettor in that threshold's
 interval. Stakes are mixed over a grid (`estimation/betting.py`).
 
@@ -94,7 +94,7 @@ class Errors:
     beyond a limit passes.
 
     At alpha .001, daily runs against fixed limits give on average at most one false alarm in three years. Raises
-    UserError outside (0, 1).
+    UserError for a value outside (0, 1).
     """
 
     alpha: float = 0.001
@@ -115,12 +115,12 @@ class Judged:
 
     point: the figure at the observed rate, not a bound. limit: None for an attack without a limit. row: further columns
     of the question. For identifiers these are `shape` (if planted), `partly` (the number that survived only in part)
-    and `precision` (the number of masked runs of words, the share of them that touch an identifier, None without any,
-    and its interval). If a stated law shows the limit kept, the column is `unrefuted`, the number of rewrites that did
-    not refute the law. turned: True if an attack was right less often than by chance (`below_chance`), so it cannot
-    pass. unanswered: True if the limit was kept but answers of a service were missing, so the status is open. of_texts:
-    a pair per trial, the text and a flag; the flag is True for a right guess, inference or link, or a surviving
-    identifier.
+    and `precision` (the number of masked runs of words, the share of these runs that touch an identifier, and the
+    share's interval; share and interval are None without runs). If a stated law shows the limit kept, the column is
+    `unrefuted`, the number of rewrites that did not refute the law. turned: True if an attack was right less often than
+    by chance (`below_chance`), so it cannot pass. unanswered: True if the limit was kept but answers of a service were
+    missing, so the status is open. of_texts: a pair per trial, the text and a flag; the flag is True for a right guess,
+    inference or link, or a surviving identifier.
     """
 
     evidence: Evidence
@@ -139,7 +139,7 @@ class Judged:
 
     @property
     def measure(self) -> str:
-        """The measure of point and limit."""
+        """The measure of `point` and `limit`."""
         return self.evidence.scale.measure
 
     @property

@@ -115,10 +115,10 @@ class ShownByLaw(Protocol):
     """A question whose limit a mechanism's stated law may prove kept, before any attack runs."""
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the evidence of the law, or the reason to ignore it because of rewrites.
+        """Return the evidence of a law that proves the limit kept, or the reason to ignore this law.
 
-        If the law proves the limit kept, the result is the evidence, or the reason if rewrites refute the law. Both are
-        None if there is no law or it does not prove the limit kept.
+        The evidence is None if rewrites refute the law or cannot test it; otherwise the reason is None. Both are None
+        if there is no law or it does not prove the limit kept.
         """
         ...
 

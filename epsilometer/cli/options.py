@@ -397,7 +397,7 @@ class LedgerOptions:
         return self.ledger or file.parent / ".epsilometer-ledger"
 
     def say(self, standing: Standing) -> None:
-        """If people of an earlier release are in this one, note their number and the new largest sum of a person."""
+        """Note the number of people of earlier releases in this one, if any, and the largest budget spent on one."""
         if standing.again:
             note(
                 f"{standing.again:,} people are in an earlier release, so its statement no longer holds: the "

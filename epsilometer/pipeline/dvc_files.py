@@ -134,7 +134,7 @@ def digests(path: str) -> dict[str, str]:
 
 
 def listing(folder: str) -> dict[str, str]:
-    """Return the hash of each file in a folder that DVC counts, by its path from there."""
+    """Return the hash of each file that DVC counts in a folder, by its path relative to the folder."""
     return {file.relative_to(folder).as_posix(): _md5(file) for file in files([folder])}
 
 

@@ -191,7 +191,7 @@ def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False
 class _Loader(yaml.SafeLoader):
     """A YAML loader that refuses a repeated key in a mapping, where YAML would silently take the last."""
 
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:  # a name or None, although its stubs deny None
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:  # a name or None; the type stubs omit None
         """Return the node before `<<` is merged, because a mapping's own key may override a merged key."""
         node = super().compose_mapping_node(anchor)
         seen: set[str] = set()

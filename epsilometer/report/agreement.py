@@ -94,7 +94,7 @@ def decided(
     """Return True if the rule could decide a claim, because it would probably disagree if the claim were false.
 
     Probably means with a probability of at least `LEAST`. If the claim is false, the true value is assumed to lie on
-    the wrong side of `other`, at the distance `against` (see the module). If `other` is a share, it must contain its
+    the wrong side of `other`, at the distance `against` (see the module). A share in `other` must come with its
     interval. The other parameters are those of `agreement`.
     """
     (least, most), reach = interval(other), interval(by or "0")[1]

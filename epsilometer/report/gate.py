@@ -266,7 +266,7 @@ class Files:
 
 
 def lines(decision: Decision) -> list[str]:
-    """Return the verdict, a line per kind of limit with the deciding limit first, error probability and assumptions."""
+    """Return lines: the verdict, one per kind of limit (the deciding limit first), error probability, assumptions."""
     verdict, first = decision.verdict, decision.verdict.attacks[0]
     deployed = verdict.scope.of == DEPLOYMENT
     within = "a deployment with these answers that keeps its limits" if deployed else "a mechanism within its limits"

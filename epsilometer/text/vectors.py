@@ -255,7 +255,7 @@ class WordVectors:
         return out
 
     def near(self, words: NDArray[np.integer], radius: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the pairs of one of `words` and any word that are at most `radius` apart, as two arrays [m].
+        """Return all pairs of a word in `words` and a vocabulary word at most `radius` apart, as two arrays [m].
 
         The first array has indices into `words`, and the second has the other word of each pair. Some of the pairs are
         slightly farther apart, since they are compared in float32, which is much faster than `distances`. Use `between`

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 _ONE_SCALE = 600.0  # largest log-weights, in nats, that are summed without scaling
 _LONGEST = 1400.0  # nats: e^(step / 2) of a longer step overflows
 _ROUNDING = 1e-15  # relative error of a sum of weights
-_DENSE = 8  # most grid points per output for sums by counting; beyond, by sorting
+_DENSE = 8  # with more grid points per output, sums use sorting instead of counting
 
 
 @dataclass(frozen=True)

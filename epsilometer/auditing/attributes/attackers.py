@@ -102,9 +102,9 @@ class Inferred:
     """The inferences of one attacker on n units: test texts, or sets of them by one author.
 
     units: [n, texts per unit], indices of test texts. truth: [n], indices of classes. guesses: [n], the most likely
-    classes if classes are as frequent as in the attacker's training; even_guesses: [n], the same if they are equally
-    likely; both are UNUSABLE for an unusable answer. learned: None for a language model. top: [n], the classes that a
-    language model named for each text, the most likely first; None if it named one each.
+    classes if classes are as frequent as in the attacker's training; even_guesses: [n], the same if all classes are
+    equally frequent; both are UNUSABLE for an unusable answer. learned: None for a language model. top: [n], the
+    classes that a language model named for each text, the most likely first; None if it named one each.
     """
 
     attacker: str

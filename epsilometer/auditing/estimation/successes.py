@@ -162,7 +162,7 @@ def strongest(estimates: Sequence[Estimate]) -> Estimate:
 
 
 class Rates(NamedTuple):
-    """Counts of the trials whose source is one candidate (positives) or another, and of the guesses of it in both."""
+    """Counts of the trials whose source is a candidate (positives) or not (negatives), and of its guesses in each."""
 
     true_positives: int
     positives: int

@@ -15,12 +15,12 @@ inverse transforms, along a line on which terms do not cancel,
 covers every error of that sum:
 
 - Steps: by Poisson's formula the sum equals the sum over all integers j of e^(c j T) delta(level + j T), of which only
-the term j = 0 is wanted. The other terms are positive. For j < 0 they are at most e^(-c |j| T); for j > 0 they are at
-most that times K(2 c) e^(-2 c level) (Markov). For the overlap they are at most e^(-|j| T / 2).
+  the term j = 0 is wanted. The other terms are positive. For j < 0 they are at most e^(-c |j| T); for j > 0 they are at
+  most that times K(2 c) e^(-2 c level) (Markov). For the overlap they are at most e^(-|j| T / 2).
 - The truncation at W: with a = c + 1/2, each factor of |K(z)| beyond W is at most e^(-t/2) times the smallest of
   cosh(a t) (1 + 1 / 2W), sqrt(cosh(2 a t) (1 + 1 / 4W^2)) and the factor at w = 0. The rest of the integrand is at most
   1 / w^2.
-- Floating point: n + 8 rounding errors in every term.
+- Floating point: n + 8 rounding errors in every term, for n coordinates.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def log_overlap(distances: Array, tolerance: float) -> Bracket[float]:
     if not len(t):
         return Bracket(0.0, 0.0)
     log_rho = _log_moment(t, 0.0)
-    period = 2 * (math.log(4 / tolerance) - 2 * log_rho)  # as the overlap is at least rho^2 / 2
-    share = 1 / (1 + math.sqrt(_variance(t)))  # approximate overlap as a share of rho: E_M[e^(-|L| / 2)]
+    period = 2 * (math.log(4 / tolerance) - 2 * log_rho)  # overlap >= rho^2 / 2, with rho = K(-1/2)
+    share = 1 / (1 + math.sqrt(_variance(t)))  # about overlap / rho = E[e^(-|L| / 2)] under sqrt(P P') / rho
     end = _end(t, 0.0, math.log(tolerance * share) + log_rho, period)
     frequencies, ratios = _transform(t, 0.0, end, period)
     terms = ratios.real / (0.25 + frequencies**2)
@@ -63,7 +63,7 @@ def log_overlap(distances: Array, tolerance: float) -> Bracket[float]:
 
 
 def deltas(distances: Array, levels: Array, tolerance: float) -> Bracket[Array]:
-    """Return brackets of delta at levels [m] >= 0 in nats, to about an absolute tolerance. distances: [n]."""
+    """Return brackets of delta at levels [m] >= 0 in nats, to about this absolute accuracy. distances: [n]."""
     t = distances[distances > 0]
     if not len(t):
         return Bracket(np.zeros(len(levels)), np.zeros(len(levels)))
@@ -73,7 +73,7 @@ def deltas(distances: Array, levels: Array, tolerance: float) -> Bracket[Array]:
 
 
 def delta(distances: Array, level: float, tolerance: float) -> Bracket[float]:
-    """Return a bracket of delta at a level, to about a relative tolerance.
+    """Return a bracket of delta at a level, to about this relative accuracy.
 
     The integral is along the line on which K(z) e^(-z level) is smallest.
     """

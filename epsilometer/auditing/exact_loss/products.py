@@ -11,8 +11,8 @@ All units' losses are put on one grid of step h (`grid.py`). The summands of ove
 f'' = f / 4, except at one kink: at 0 for the overlap, at the level for delta. Splitting an output between two grid
 points preserves the means of all solutions of this equation. So a figure changes only if the kink lies between the two
 points. The change is always towards the larger loss, and is at most the kink's jump times the unit's gap
-(`UnitLosses.gap`). Let a be h plus the largest total shift of the units' losses, and gamma the product of cosh(h / 4),
-the largest factor by which the measure may have shrunk. By induction over the units,
+(`UnitLosses.gap`). Let a be h plus the largest total shift of the units' losses, and gamma the product of cosh(h / 4)
+over the units, the largest factor by which the measure may have shrunk. By induction over the units,
 
     0 <= overlap - overlap_grid <= gamma sum_i gap_i mu_grid(|L| <= a)
     0 <= delta_grid - delta     <= gamma sum_i gap_i mu_grid(|L - level| <= a) e^(level/2)
@@ -234,7 +234,7 @@ class Product:
         return sum(low for low, _ in ends), sum(high for _, high in ends)
 
     def _weighed(self, theta: float) -> tuple[Array, Array, Array]:
-        """Return the units' weights under a tilt (sum 1 per unit), ln of their totals before, and mean losses."""
+        """Return the units' weights under a tilt (sum 1 per unit), ln of their unscaled totals, and mean losses."""
         losses, log_weights, starts, unit = self._flat
         tilted = log_weights + theta * losses
         peak = np.maximum.reduceat(tilted, starts)
@@ -332,7 +332,7 @@ class Product:
 
 
 def _above(values: Array) -> Array:
-    """Return the [N + 1] sums of the values [N] from each place on."""
+    """Return the [N + 1] suffix sums of the values [N], the last of which is 0."""
     return np.append(np.cumsum(values[::-1])[::-1], 0.0)
 
 

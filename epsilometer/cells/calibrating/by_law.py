@@ -234,7 +234,7 @@ def _figure(value: tuple[float, float], epsilon: float) -> str:
 def reason(met: Met, aim: LossTarget, still: str | None = None) -> str | None:
     """Return why no epsilon was found, or a remark on the epsilon that was found; None if there is nothing to remark.
 
-    still: the figure far beyond the range, as in `advice`.
+    still: a description of the figure far beyond the range (`_still`).
     """
     what = {AVERAGE: "the average loss", WORST: "the worst pair's loss", DELTA: f"delta at {aim.at} nats"}[aim.measure]
     if met.status in (OUTSIDE, FALLING):

@@ -231,8 +231,8 @@ def calibrate_texts(
 def reason(calibrated: Calibrated, matched: bool, still: str | None = None) -> str | None:
     """Return why no epsilon was found, or a remark on the epsilon that was found; None if there is nothing to remark.
 
-    matched: True if the candidates already had equal numbers of words. still: the loss under the stated law far below
-    the range, in words, if it exceeds the target.
+    matched: True if the candidates already had equal numbers of words. still: a description of the stated law's loss
+    far below the range, if this loss exceeds the target.
     """
     first, last = calibrated.points[0], calibrated.points[-1]
     if calibrated.status == OUTSIDE:

@@ -4,14 +4,15 @@ In plain words it has a language model guess the private attribute and rewrite t
 
 The method is that of Staab 2025 ("Language models are advanced anonymizers", arXiv:2402.13846). In each round the model
 infers the labels and quotes the words that revealed them, and then rewrites the text given these inferences. There are
-at most 3 rounds, at temperature .1. The prompts are not the paper's. A text is done (status `found`) when the model
-infers, for each label, either no class or another class than at first. If this is not reached in the last round, the
-status is `part`. A text that is returned unchanged has the status `missed`.
+at most 3 rounds, at temperature .1. The prompts are not the paper's. A text is done when the model infers, for each
+label, either no class or another class than the one it inferred at first. The status is then `found`, or `nothing` if
+there was no rewrite. If the text is not done after the last round, the status is `part`. A text that is returned
+unchanged has the status `missed`.
 
 `aim: random` chooses a class to show for each label (IncogniText 2024, arXiv:2407.02956). The class is sampled
-uniformly from all classes, so it reveals nothing about the true class. The text is done when the model infers it.
-As published, the class is sampled from those that the model did not infer at first. With two classes this always shows
-the other class, which anyone who knows the method can undo.
+uniformly from all classes, so it reveals nothing about the true class. The text is done when the model infers the class
+to show. As published, the class is sampled from those that the model did not infer at first. With two classes this
+always shows the other class, which anyone who knows the method can undo.
 
 Departures: an answer in another form than requested is not used as a rewrite (`shared/language_model.py`), whereas the
 reference code silently falls back to the original if it cannot align comments. If a later answer is unusable, the

@@ -7,8 +7,8 @@ tokens from clipped logits l at temperature T = 2 Delta / epsilon,
 
     P(y_t | x, y_<t) = softmax(clip(l) / T),    Delta = high - low.
 
-The written parts are joined by spaces ("On the Impact of Noise in Differentially Private Text Rewriting", Meisenbacher,
-Chevli and Matthes). Each token is a sample of the exponential mechanism, and costs epsilon between any two texts
+The written parts are joined by spaces (Meisenbacher, Chevli and Matthes, "On the Impact of Noise in Differentially
+Private Text Rewriting"). Each token is a sample of the exponential mechanism, and costs epsilon between any two texts
 (`shared/generative.py`). Every prompt contains the private text except for one sentence, so the costs of all sentences
 add up to the number of sentences times max_new_tokens times epsilon.
 

@@ -5,7 +5,7 @@ In plain words it replaces each word by a neighbour in a long list of words, a r
 A list orders the vocabulary so that neighbours have similar meanings (`shared/lists.py`). For each word one list is
 sampled uniformly, and the word's place p in it is moved by one of two kinds of noise:
 
-    geometric   P(k) = (1 - a) / (1 + a) a^|k|,  a = e^-epsilon; beyond an end of the list, the end   (eqs. 3 to 5)
+    geometric   P(k) = (1 - a) / (1 + a) a^|k|,  a = e^-epsilon; clipped to the ends of the list   (eqs. 3 to 5)
     tem         P(q | p) ~ exp(-epsilon / 2 min(|q - p|, gamma)),
                 gamma = (2 / epsilon) ln((1 - beta)(V - 1) / beta),  beta = 0.001
 
@@ -13,7 +13,7 @@ Section 4.1.3 states that gamma depends on epsilon, without a formula; this form
 
 A publication samples exactly (`epsilometer.core.exact_samplers`), at epsilon rounded down to a multiple of 2^-40.
 
-In the paper every list proposes a candidate, and one candidate is sampled. Its law is the same, but it takes more work.
+In the paper every list proposes a candidate, and one candidate is sampled. That gives the same law with more work.
 On one list geometric noise gives P(y | x) <= e^(epsilon |p - p'|) P(y | x'). The mixture over lists satisfies the same
 with the largest distance over lists, d_max (eq. 6).
 
@@ -32,11 +32,11 @@ Assumptions: the claim is per word; texts are neighbours if they have the same n
 same public vocabulary, and every word of it can replace every word.
 
 Departures: the reference code (sjmeis/Diffractor 338d305, c56f560) leaves stop-words and words outside the lists,
-including numbers, unchanged. It takes candidates only from the lists with the word, so an output can exclude an input.
-Here an out-of-vocabulary word is first replaced by a fixed word (`shared/vocabulary.py`). The reference code sets gamma
-to 5; in the paper it depends on epsilon. `as_published: true` leaves stop-words and words outside the lists unchanged
-like the reference code (a number in the lists is moved like any word). It uses the reference code's gamma if none is
-given, and makes its claim, so that it can be refuted.
+including numbers, unchanged. It takes candidates only from the lists that contain the word, so an output can exclude an
+input. Here an out-of-vocabulary word is first replaced by a fixed word (`shared/vocabulary.py`). The reference code
+sets gamma to 5; in the paper it depends on epsilon. `as_published: true` leaves stop-words and words outside the lists
+unchanged like the reference code (a number in the lists is moved like any word). It uses the reference code's gamma if
+none is given, and states the published claim, so that an audit can refute it.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Geometric(NamedTuple):
 class Truncated(NamedTuple):
     """The exponential mechanism on the distance of places truncated at gamma, on the places 0 ... size - 1.
 
-    gamma: None: TEM's formula, which depends on epsilon.
+    gamma: None for TEM's formula, which depends on epsilon.
     """
 
     size: int
@@ -194,7 +194,7 @@ class Truncated(NamedTuple):
     def _weights(self, places: NDArray[np.integer], epsilon: float) -> tuple[NDArray, ...]:
         """Return `_counts`, and the total weight of the places in each of the three.
 
-        The place itself has weight 1, and a place k steps away within gamma has weight e^(-k half).
+        The place itself has weight 1, and a place k steps away within gamma has weight e^(-k epsilon / 2).
         """
         half = epsilon / 2
         below, above, beyond = self._counts(places, epsilon)
@@ -262,7 +262,7 @@ class Diffractor(WordMechanism):
         return self.claim(epsilon, "largest list distance")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the sum over positions of d_max, for tem of min(d_max, gamma); infinite for different lengths."""
+        """Return the sum over positions of d_max (for tem: of min(d_max, gamma)); infinite for different lengths."""
         place, largest = self.lists.place, self._farthest(epsilon)
         return self.vocabulary.distance(
             texts, pairs, lambda left, right: np.minimum(np.abs(place[:, left] - place[:, right]).max(axis=0), largest)
@@ -328,7 +328,7 @@ class Diffractor(WordMechanism):
 
     @property
     def text_is_units(self) -> bool:
-        """True if the units determine the text; in the published form it also contains words of the source."""
+        """True if the units determine the text; in the published form, the text also contains source words."""
         return super().text_is_units and not self.as_published
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:

@@ -176,7 +176,7 @@ class _Sender:
         return Reply(response.status_code, is_stream(response), *standing)
 
     def first(self, probe: Probe) -> Reply:
-        """Send the first probe and return its reply. Raises UserError if the service does not answer or refuses."""
+        """Send the first probe and return its reply. Raises UserError if the service refuses or does not answer."""
         reply = self(probe)
         if reply.status is None:
             raise UserError(f"the service at {self._host} does not answer; check its URL, and that it runs", "EPS-A110")

@@ -209,7 +209,7 @@ def budgets(losses: Curve, target: float, ends: tuple[float, float]) -> list[Bud
 
 
 def _none(met: Met, losses: Curve, target: float, ends: tuple[float, float]) -> list[Budget]:
-    """Return the two budgets for a search that failed: the largest budget if all lose less, else none."""
+    """Return the two budgets for a search that failed: the largest budget if all budgets lose less, else none."""
     if met.low > 0 and met.status == OUTSIDE:
         why = f"at the largest budget searched it loses less than {target:g} nats"
         largest = Budget(AVERAGE, ends[1], losses.at(ends[1]), why)

@@ -206,7 +206,7 @@ def claim_class(mechanism: Mechanism, epsilon: float) -> str:
 
 @dataclass(frozen=True)
 class Release:
-    """A mechanism's rewrites of all texts of the part TRAIN. channel: for corrected labels; None if it has none."""
+    """A mechanism's rewrites of all texts of the part TRAIN. channel: corrects labels; None without one."""
 
     parts: Parts
     rewrites: Rewrites

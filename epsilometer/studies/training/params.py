@@ -525,7 +525,7 @@ def _check_same_features(params: TrainingParams, cell: str, features: str, place
 
 
 def _check_same_texts(params: TrainingParams, target: str, imitated: str, name: str) -> None:
-    """Raise UserError if references imitate a cell with other training texts, which determine the asked examples."""
+    """Raise UserError if references imitate a cell with other training texts: these determine the attacked examples."""
     target_cell, other = params.private_training[target], params.private_training[imitated]
     for field in ("features", "label", "texts", "balance"):
         if getattr(target_cell, field) != getattr(other, field):

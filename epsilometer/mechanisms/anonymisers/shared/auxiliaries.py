@@ -118,7 +118,7 @@ class Auxiliaries:
 
     @cached_property
     def shares(self) -> Mapping[str, NDArray[np.float64]]:
-        """The share of each class among these texts, in the order of the classes, by label."""
+        """The share of each class among the texts seen, in the order of the classes, by label."""
         return {
             label: np.array([shares[name] for name in self.about["classes"][label]])
             for label, shares in self.about["shares"].items()

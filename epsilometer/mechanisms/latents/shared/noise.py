@@ -10,14 +10,15 @@ Let a = 1/(2s) - epsilon s and b = 1/(2s) + epsilon s. Then e^epsilon phi(b) = p
 with Mills' ratio R(x) = (1 - Phi(x)) / phi(x). This form does not overflow at any epsilon.
 
 In an audit, a sample is the inverse CDF of a 53-bit uniform, so noise is limited to 8.3 sigma (Gaussian) or 37 scales
-(Laplace). If the sum were not rounded, its low bits would depend on the input and could exclude inputs (Mironov 2012,
-"On significance of the least significant bits for differential privacy"). So sums are rounded to a public grid. Its
-step is a power of two between 1/512 and 1/256 of the noise's scale, the same for every input. The remaining error comes
-from the 53-bit uniforms: it changes the probability of a grid cell by at most 2^-52. For 10,000 coordinates this adds
-about 10^-8 to delta, compared with a usual delta of 10^-5. Claims refer to the exact distributions.
+(Laplace). If the sum of vector and noise were not rounded, its low bits would depend on the input and could exclude
+inputs (Mironov 2012, "On significance of the least significant bits for differential privacy"). So sums are rounded to
+a public grid. The grid's step is a power of two between 1/512 and 1/256 of the noise's scale, the same for every input.
+The remaining error comes from the 53-bit uniforms: it changes the probability of a grid cell by at most 2^-52. For
+10,000 coordinates this adds about 10^-8 to delta, compared with a usual delta of 10^-5. Claims refer to the exact
+distributions.
 
-In a publication, the vector is rounded towards 0 to multiples of scale / 2^24. This does not leave a ball or a cube
-around 0, so the sensitivity does not change. Discrete noise of scale 2^24 is sampled exactly and added in integers
+In a publication, the vector is rounded towards 0 to multiples of scale / 2^24. A vector in a ball or cube around 0
+stays in it, so the sensitivity does not change. Discrete noise of scale 2^24 is sampled exactly and added in integers
 (`epsilometer.core.exact_samplers`, Canonne, Kamath and Steinke 2020). The conversion of the sum to floating point is
 post-processing.
 
@@ -29,7 +30,7 @@ post-processing.
       e^(-1 / 8s^2) <= R(k) / (c D(k)) <= e^(k^2 / 24s^4).
 
   The rounded real Gaussian is post-processing of the calibrated one. If the norm of the noise is at most
-  (sqrt(d) + 13) s, both distributions differ by a factor of at most e^eta, from either input, with eta = d / 8s^2 +
+  (sqrt(d) + 13) s, both distributions differ by a factor of at most e^eta, for either input, with eta = d / 8s^2 +
   (sqrt(d) + 13 + Delta / sigma)^2 / 24s^2. The norm is larger with probability tau < 2^-120. So the discrete Gaussian
   in d dimensions satisfies (epsilon + eta, delta e^eta + tau). For a million dimensions eta is 6e-10; for 8,000
   dimensions and epsilon 1,000 it is 7e-12.

@@ -1,4 +1,4 @@
-"""Base class of mechanisms in which a language model writes the rewrite, sampling each token exponentially.
+"""Base class of mechanisms in which a language model writes the rewrite by the exponential mechanism on tokens.
 
 Claim: given the tokens sampled so far, the probability of the next token changes by a factor of at most e^epsilon
 between any two private texts (`generation`). A text y_1 ... y_m is the adaptive composition of m such samples, so for

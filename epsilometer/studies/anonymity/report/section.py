@@ -205,7 +205,7 @@ def against(attackers: pl.DataFrame, measured: pl.DataFrame, losses: pl.DataFram
 
     The columns have these meanings:
 
-    - kept: the macro F1 of a victim that does the task on all released texts, the smallest of several tasks;
+    - kept: the macro F1 of a victim that does the task on all released texts; the smallest if there are several tasks;
     - clean: the same on clean texts;
     - text: the loss of the strongest attack on the text; null if the text was not audited;
     - front: True if no other mechanism has a larger `kept` at a smaller attribute loss, by point estimates.

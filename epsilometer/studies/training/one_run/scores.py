@@ -1,9 +1,9 @@
 """Lower bounds on the epsilon of any training loop, from scores of canaries: `epsilometer.one_run`. Losses are in nats.
 
-Before the training, a fair coin for each canary decides whether the training includes it, or which of its two versions.
-Afterwards, every canary gets a score from the training's output; a larger score means that it was likelier included.
-The adversary guesses "in" for the r / 2 canaries with the highest scores and "out" for the r / 2 with the lowest, and
-abstains on the others.
+Before the training, a fair coin for each canary decides whether the training includes it (or which of its two versions
+is included). Afterwards, every canary gets a score from the training's output; a larger score means that it was
+likelier included. The adversary guesses "in" for the r / 2 canaries with the highest scores and "out" for the r / 2
+with the lowest, and abstains on the others.
 
 r may be fixed beforehand. Otherwise several values of r are tried: the number of all canaries, half of it, a quarter,
 and so on. Each is tested at an equal share of alpha (Bonferroni), and the best result counts. Ties are broken by a
@@ -53,7 +53,7 @@ BOUNDS = {
     "p_value": pl.Float64,  # p-value of the claimed curve; null without a claim
     "verdict": pl.String,  # on the claim
 }
-_UNFAIR = 1e-6  # if fair coins give such a share of included canaries with a smaller probability, it is an error
+_UNFAIR = 1e-6  # a result with a smaller p-value does not come from fair coins
 _ERROR = 1e-3  # relative error of a bound; errors only make it smaller
 
 

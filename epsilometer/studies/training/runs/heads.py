@@ -9,7 +9,7 @@ BERT, with x the last hidden state of the first token and m a dropout mask (1 wi
 GPT-2, with h the state of the last token before the last norm, standardised by its mean and deviation:
     y = gamma h + beta, logits = S y.          2 w + k w parameters, 3,072 in gpt2.
 
-The loss is the cross-entropy. With e = softmax(logits) - (1 at the label), the gradients of one example are
+The loss is the cross-entropy. Let e = softmax(logits) - (1 at the label). An example's gradients (' transposes) are
 
     BERT:   a = (1 - p^2) m (C' e);  W: a x', b: a, C: e (m p)', c: e
     GPT-2:  gamma: (S' e) h, beta: S' e, S: e y'
@@ -18,7 +18,7 @@ These are outer products (`factored`), so norms, sums and inner products do not 
 states and the layers' values are float32; losses, probabilities and norms are float64.
 
 Several models of one shape can be stacked in one head, with parameters [models, d]. One call then returns losses
-[models, L], and so on.
+[models, L] of L examples, and so on.
 """
 
 from __future__ import annotations
