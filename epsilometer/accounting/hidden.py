@@ -1,20 +1,21 @@
-"""A lower bound on epsilon for directional noise if coins choose the batch, so that other examples hide one example.
+"""A lower bound on epsilon for directional noise with Poisson batches, in which other examples hide one example.
 
-The upper bound (`steps.py`) assumes that the adversary sees the example's coin. In fact the release is an average, in
-which N - 1 other examples, each with its own coin, hide whether this example is present and the draw for its gradient.
-For a lower bound, the loss of one pair of data sets is enough. In this pair, the example's gradient is v in every step
-of one data set, and -v in the other. The gradients of all other examples are u, orthogonal to v. Two adversaries see
-the sum S of draws. Each of them proves a lower bound.
+Each of N examples is in the batch if its coin says so. The upper bound (`steps.py`) assumes that the adversary sees the
+coin of one example. In fact the release is an average, in which the N - 1 others hide that coin and that example's
+draw. For a lower bound, the loss of one pair of data sets is enough. In this pair, the example's gradient is v in every
+step of one data set, and -v in the other. The gradients of all other examples are u, orthogonal to v. Two adversaries
+see the sum S of draws. Each of them proves a lower bound.
 
 **The first adversary uses the component along v** of every step,
 
     Y = b W + sum_j c_j T_j        against        Y = -b W + sum_j c_j T_j.
 
 Here b and c_j are coins of probability q, W is the cosine of a draw about v, and T_j is the component along v of a draw
-about u. The density of T_j is proportional to (1 - t^2)^((d-3)/2) M_(d-1)(kappa sqrt(1 - t^2)). Y is post-processing of
-the release, so the epsilon of this pair is a lower bound. The law of Y is computed as masses of cells, each a sixth
-of the smallest standard deviation wide. One FFT of the characteristic function (1 - q + q phi_W)(1 - q + q phi_T)^(N-1)
-of Y gives the masses, so no draw is rounded. phi_W and phi_T are computed by quadrature.
+about u. The density of T_j is proportional to (1 - t^2)^((d-3)/2) M_(d-1)(kappa sqrt(1 - t^2)), where M_d = M is the
+moment function of `core/von_mises_fisher.py` in R^d. Y is post-processing of the release, so the epsilon of this pair
+is a lower bound. The law of Y is computed as masses of cells, each a sixth of the smallest standard deviation wide. One
+FFT of the characteristic function (1 - q + q phi_W)(1 - q + q phi_T)^(N-1) of Y gives the masses, so no draw is
+rounded. phi_W and phi_T are computed by quadrature.
 
 The empty batch is the only atom of Y, and its mass is added separately. In few dimensions the characteristic function
 may be above 1e-13 at the last frequency. Then normal noise is added to Y to bring it below, since truncation without
@@ -24,7 +25,7 @@ noise and the merging are post-processing.
 **The second adversary counts the steps that show the example.** Under little noise the rarest outputs decide the loss,
 and the first adversary loses them by merging cells. A step shows the example if Y > t and S'u < B. The second condition
 excludes large batches, which hide the example better. A draw V about mu has E e^(l'V) = M(|kappa mu + l|) / M(kappa),
-so Chernoff's bound can be computed. For every l, e >= 0:
+so Chernoff's bound can be computed. Let P be the law of a step with gradient v, and P' that with -v. For l, e >= 0:
 
     P'(shown) <= e^(-l t + e B) (1 - q + q M(|(l - kappa) v - e u|) / M(kappa))
                                 (1 - q + q M(|l v + (kappa - e) u|) / M(kappa))^(N-1) = p'.
@@ -68,7 +69,7 @@ _GONE = 12.0  # at this many inverse deviations or more, a normal characteristic
 _CUT_OFF = 1e-13  # largest value of a characteristic function where it is truncated
 _CHUNK = 1 << 10  # frequencies at a time
 _NOTHING = 1e-17  # once a characteristic function is this small, it only falls further
-_SHOWN_AT = np.linspace(0.3, 0.95, 14)  # values of t, as multiples of A
+_SHOWN_AT = np.linspace(0.3, 0.95, 14)  # values of t, as multiples of the mean cosine
 _LARGE_AT = (1.5, 2.0, 3.0)  # values of B: standard deviations by which the batch size may exceed its mean
 
 

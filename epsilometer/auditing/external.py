@@ -206,7 +206,7 @@ def audit_recorded(
     originals = table.select(text="original", split=pl.lit("train"))
     texts = prepare(originals).table.select("text", key=layout_free("text")).with_row_index("number")
     rows = table.with_columns(key=layout_free("original")).join(texts, on="key", maintain_order="left")
-    epsilons = [restored(stored(epsilon)) for epsilon in rows["epsilon"].unique().sort()]  # unifies NO_BUDGET
+    epsilons = [restored(stored(epsilon)) for epsilon in rows["epsilon"].unique().sort()]  # each NaN becomes NO_BUDGET
     counts = {e: _counts(rows.filter(epsilon=e), len(texts)) for e in epsilons}
     for epsilon, count in counts.items():
         if (count > 0).sum() < design.k:

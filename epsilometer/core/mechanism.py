@@ -211,7 +211,7 @@ class HasLikelihood(Protocol):
 
 @runtime_checkable
 class DrawsBetween(Protocol):
-    """A mechanism with a likelihood that can draw from a law between the laws of two texts (`core/between.py`)."""
+    """A mechanism with a likelihood and an importance sampler for the losses of pairs of texts (`core/between.py`)."""
 
     def draws_between(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float, noise: Noise) -> Between:
         """Return one draw for each pair of text numbers [n, 2], each from its own stream of `noise`."""
@@ -292,7 +292,7 @@ class HasInputs(Protocol):
 
 @runtime_checkable
 class HasPublicTexts(Protocol):
-    """A mechanism whose claim excludes certain public texts."""
+    """A mechanism whose claim does not protect certain public texts."""
 
     @property
     def public_texts(self) -> Sequence[str]:
@@ -302,7 +302,7 @@ class HasPublicTexts(Protocol):
 
 @runtime_checkable
 class MovesVectors(Protocol):
-    """A mechanism that adds continuous noise to the vector of each unit, and computes the rest from the noisy point.
+    """A mechanism that adds continuous noise to the vector of each unit, and computes its output from the noisy points.
 
     If the noise z has a density proportional to e^(-epsilon ||z||), the densities of the noisy points of two vectors x
     and x' differ by a factor of at most e^(epsilon ||x - x'||) everywhere. Any output's probabilities then differ by at
@@ -334,10 +334,10 @@ class Directions:
 
 @runtime_checkable
 class TurnsVectors(Protocol):
-    """A mechanism that draws a direction around that of each unit, and computes the rest from the drawn directions.
+    """A mechanism that draws a direction around that of each unit, and computes its output from the drawn directions.
 
-    The draws are independent and von Mises-Fisher (`core/von_mises_fisher.py`). Their losses are upper bounds on the
-    losses of the text.
+    The draws are independent and von Mises-Fisher (`core/von_mises_fisher.py`). The losses of the drawn directions are
+    upper bounds on the losses of the text.
     """
 
     def directions(self, texts: Sequence[str], epsilon: float) -> Directions:
@@ -351,7 +351,7 @@ class TurnsVectors(Protocol):
 
 @runtime_checkable
 class HasBound(Protocol):
-    """A mechanism whose law gives an upper bound on any loss in excess of its claim, without enumerating outputs."""
+    """A mechanism whose law gives an upper bound on loss minus claim, without enumerating outputs."""
 
     def excess_bound(self, epsilon: float) -> float | None:
         """Return the bound in nats over all inputs and outputs; at most 0 if the claim is true. None: no bound."""
@@ -386,7 +386,7 @@ class TakesRepeated(Protocol):
     takes_repeated: bool
 
 
-Truths = Mapping[str, Mapping[str, str]]  # the true class of each text, for labels with known classes
+Truths = Mapping[str, Mapping[str, str]]  # true classes, by text and label
 
 
 @runtime_checkable
@@ -406,7 +406,7 @@ def wants_all(mechanism: Mechanism) -> bool:
 def releases(mechanism: Mechanism | None) -> frozenset[str]:
     """Return the views that a mechanism publishes (its `releases`); the text alone by default.
 
-    Units belong to them if the released text determines the units: an adversary with the text then has both.
+    The units are among them if the released text determines the units.
     """
     return getattr(mechanism, "releases", frozenset({TEXT}))
 

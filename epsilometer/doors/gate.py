@@ -1,4 +1,4 @@
-"""A gate: a decision whether a subject keeps limits on the figures of any questions, from fresh trials.
+"""A gate: a decision, from fresh trials, whether the answers to questions about a subject keep their limits.
 
 `auditing/gate_statistics.py` has the statistics. Questions about guesses (`Gives.MORE`) share one game; its trials come
 in batches until every limit is decided. Each other question is judged once, on a number of trials that is fixed
@@ -229,7 +229,7 @@ class _Played:
         guesses, of_texts = _guesses(of, "gate"), {name: list[tuple[str, bool]]() for name in of.attacks}
 
         def measure(first: int, count: int) -> list[Hits | Confident]:
-            _check_missing(of.tally.total, rules.budget, rules.max_missing)  # a share of the budget: ends early
+            _check_missing(of.tally.total, rules.budget, rules.max_missing)  # missing so far, among the whole budget
             every = guesses(of.epsilon, first, count, everyone)
             for name, each in zip(of.attacks, every, strict=True):
                 of_texts[name] += outcomes_of_texts(of, each)

@@ -41,10 +41,10 @@ def strongest(estimates: pl.DataFrame) -> pl.DataFrame:
 
 
 def by_equal_length(exact: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per cell of the exact losses: over pairs of equal length, or over all pairs without such pairs.
+    """Return a row per cell of the exact losses: over pairs of equal length or, if there are none, over all pairs.
 
     These figures compare mechanisms. If an output reveals the length of a text, texts of different lengths are always
-    told apart, so pairs of any length would not compare anything else.
+    told apart, which says nothing about the rest of the mechanism.
     """
     first = exact.sort(*CELL, pl.col("pairs") != EQUAL)
     return first.unique(CELL, keep="first", maintain_order=True)

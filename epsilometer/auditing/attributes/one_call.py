@@ -72,10 +72,10 @@ def anonymity(
     way, `rewrite` (null for the others). Victims and `clean` learn from all of these texts; attackers who know the
     mechanism learn from the texts with a rewrite. If too few have one (fewer than 10, or none of some class), or
     without training texts, attackers who know the mechanism learn from one half of the rewrites, split by group, and
-    are tested on the other half. Returns a row per attacker, kind and seed, `strongest` and the detectors last: the
-    columns are those of `schemas.ATTACKERS` from `label` on, without each trial's hit, and those of `schemas.ANONYMITY`
-    about the victim of the same kind and seed (null without such a victim). Losses are in nats; recorded rewrites have
-    no claim. Raises UserError for inconsistent texts and labels, before any model loads.
+    are tested on the other half. Returns a row per attacker, kind and seed; `strongest` and the detectors are last.
+    The columns are those of `schemas.ATTACKERS` from `label` on, without each trial's hit, and those of
+    `schemas.ANONYMITY` about the victim of the same kind and seed (null without one). Losses are in nats; recorded
+    rewrites have no claim. Raises UserError for inconsistent texts and labels, before any model loads.
     """
     names = [attribute] if keep is None else [attribute, keep]
     texts = _checked(originals, rewrites, labels, names, group=design.group)

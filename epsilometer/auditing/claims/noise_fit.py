@@ -15,8 +15,8 @@ probability at most alpha.
 
 A mechanism that draws directions from the von Mises-Fisher law is tested in the same way. The cosine of a draw and its
 mean has the law of `core/von_mises_fisher.py`; the part of the draw orthogonal to the mean has a uniform direction that
-is independent of the cosine; and a claim must be at least the largest loss of a draw,
-|kappa u - kappa' u'| + |ln M(kappa) - ln M(kappa')|.
+is independent of the cosine. A claim must be at least the largest loss between draws with means u and u' and
+concentrations kappa and kappa', which is |kappa u - kappa' u'| + |ln M(kappa) - ln M(kappa')|.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ _FLAT = 1e-9  # an axis below this share of the largest variance is ignored as r
 
 
 def noise_p_value(mechanism: Mechanism, epsilon: float, texts: Sequence[str], seed: int = 0) -> float | None:
-    """Return the p-value of a mechanism's noise under the claimed density: the smallest of five p-values, times five.
+    """Return the p-value of a mechanism's noise under the claimed density: the smallest of k p-values, times k.
 
+    k is 5 for added noise; for drawn directions it is 4, or 1 in two dimensions.
     texts: the mechanism's inputs, of one unit each; the draws cycle through them. Returns 0 if the claim counts another
     distance. Returns None if the mechanism claims nothing, adds no noise to vectors, or has vectors of one dimension.
     """
@@ -127,7 +128,7 @@ def fit_directions(units: NDArray[np.float64], turns: NDArray[np.float64], kappa
         least = min(np.searchsorted(variances, _FLAT * variances[-1]), dimension - 1)
         law = beta((dimension - 2) / 2, (dimension - 2) / 2, -1, 2)
         for axis in (axes[:, -1], axes[:, least]):
-            seen = axis - (units @ axis)[:, None] * units  # the part of the axis across each unit vector
+            seen = axis - (units @ axis)[:, None] * units  # the part of the axis orthogonal to each unit vector
             along = np.einsum("ij,ij->i", across, seen) / np.maximum(
                 sine * np.linalg.norm(seen, axis=1), np.finfo(float).tiny
             )

@@ -55,7 +55,7 @@ def worst_output(
     reached, least = dict(_reached(right, scores)), 0.0
     for guesses, successes in reached.items():
         level = alpha / len(reached)
-        if delta and least:  # one probability shows that most levels prove less
+        if delta and least:  # skip levels that do not prove more than `least`
             p = tail(least, successes, guesses, len(right), candidates=candidates, delta=delta)
             if p > level / 2:
                 continue
@@ -108,7 +108,7 @@ def guess_loss(
     def excess(loss: float) -> float:
         return tail(loss, successes, guesses, trials, candidates=candidates, delta=delta) - alpha / 2
 
-    # Without delta, the same guesses prove more; that finite bound ends the search.
+    # Without delta, the same guesses prove more, so that finite bound is the upper end of the search.
     high = loss_at(clopper_pearson(successes, guesses, alpha)[0], candidates) + 1e-6
     return float(scipy.optimize.brentq(excess, 0.0, high, xtol=1e-9))
 

@@ -110,7 +110,7 @@ def of_audit(trials: Trials, texts: Sequence[str], most: int, pairwise: bool) ->
 
 
 def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
-    """Return the longest run of first trials, at least one, with at most `most` distinct pairs of equal length.
+    """Return as many first trials as have at most `most` distinct pairs of equal length, but at least one trial.
 
     Length is in words. Pairs of different lengths do not count, because they are cheap if length distinguishes them.
     """

@@ -233,7 +233,7 @@ def rewritten(
 
 
 class Outcomes(NamedTuple):
-    """For each trial, True if its identifier survived as a whole, or if it survived only in part."""
+    """Two flags per trial: the identifier survived as a whole, and it survived only in part."""
 
     whole: list[bool]
     part: list[bool]

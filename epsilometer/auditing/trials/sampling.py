@@ -248,8 +248,8 @@ def _draw(
 ) -> NDArray[np.int64]:
     """Return indices of texts [n], one per uniform [n], drawn from softmax(slope * score[state]).
 
-    score: [states, texts], -inf for texts that must not be drawn. state: [n], ascending. Only texts within _REACH nats
-    of a row's largest score are used; they are few if the slope is large.
+    score: [states, texts], -inf for texts that must not be drawn. state: [n], the row of `score` for each uniform,
+    ascending. Only texts within _REACH nats of a row's largest score are used; they are few if the slope is large.
     """
     states, texts = score.shape
     out = np.empty(len(uniform), np.int64)

@@ -20,7 +20,7 @@ m epsilon' = epsilon. An empty slot has utilities of 0, so it releases a uniform
 hides which slots are empty; a text without triples becomes m uniformly random triples. The released text is written
 from exactly m released triples, so its length reveals nothing else about the source.
 
-The mechanism departs from the reference code (sjmeis/DPST 4367fda). `as_published: true` undoes all departures except
+The mechanism departs from the reference code (sjmeis/DPST 4367fda). `as_published: true` follows the code, except for
 the language model's prompt:
 
 - the cluster is the nearest one, a function of the private text, and all of epsilon / n is spent on the member;

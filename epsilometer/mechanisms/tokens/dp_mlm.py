@@ -18,7 +18,7 @@ window of subwords is centred on the word; the reference code indexes subwords b
 long texts unmasked. Clip bounds are stored with the model that they were measured on. Words are sampled from the
 model's whole vocabulary of printable pieces, a public set.
 
-A model with token types, such as BERT, gets the half of the pair that each token belongs to, as in training. In the
+A model with token types, such as BERT, is told which of the two copies of x a token belongs to, as in training. In the
 reference code only the batched path passes token types; the word-by-word path omits them, so its logits differ for such
 models (RoBERTa, its default, has no token types). `token_types: none` omits them, too. The claim holds in both cases,
 since it only needs clipped logits.

@@ -32,8 +32,8 @@ and the vocabulary are public; in the corrected form every word can replace ever
 
 Departures: both forms replace every word; an out-of-vocabulary word is first replaced by a fixed word
 (`shared/vocabulary.py`). The released code (mengtong0110/InferDPT 4adf4af) drops words outside its list of 11,000,
-which changes the number of words. It replaces a token of digits by a uniform number from 1 to 1000, which no other
-token becomes. `released_code: true` does both; it needs `as_published: true`, the published law and claim.
+which changes the number of words. It replaces a token of digits by a uniform number from 1 to 1000, and no other token
+by a number. `released_code: true` does both; it needs `as_published: true`, the published law and claim.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
 from epsilometer.text.vectors import one_thread
 from epsilometer.text.words import words as words_of
 
-_FITTED = (0.01658160142016071, 19.064721649556482, -38.1294334077209, 9.311083811697406)  # of tau, as released
+_FITTED = (0.01658160142016071, 19.064721649556482, -38.1294334077209, 9.311083811697406)  # the released fit of tau
 _LARGEST_NUMBER = 1000  # the released code replaces digits by numbers from 1 to this
 _SCORES = np.concatenate(  # normal scores of the edges of the bins of radii
     [

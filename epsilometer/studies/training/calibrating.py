@@ -1,4 +1,4 @@
-"""Search for the noise at which an attack on a client's gradient has a target loss: the sigma and the kappa.
+"""Search for the sigma or the kappa of noise at which an attack on a client's gradient has a target loss.
 
 The attack is `candidates`, which identifies the source among two texts and whose success rate is known. For every kind
 of noise, it runs on the gradients of the same texts. For an entry of `sent`, these are the gradients that clients send.

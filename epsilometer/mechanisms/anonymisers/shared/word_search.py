@@ -20,8 +20,8 @@ The published Universal Sentence Encoder is on a model hub; **MiniLM replaces it
 
 A ledger counts queries, each distinct text once. Queries to a victim, or with a budget, are expensive, so candidates
 are then checked against the limits before the query. Otherwise they are checked after it, since querying the user's own
-auxiliaries is cheaper than the tagger and the encoder. The order changes the counts, but not the rewrites. All searches
-run concurrently (`in_step`).
+auxiliaries is cheaper than running the tagger and the encoder. The order changes the counts, but not the rewrites. All
+searches run concurrently (`in_step`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _ROUND = 4  # candidates without success that are checked at a time, best first
 class WordSearch(WithTruths):
     """Base class of mechanisms that search word by word.
 
-    resource:     a folder of auxiliaries.
+    resource:     a folder of auxiliaries: classifiers and word vectors (`shared/auxiliaries.py`).
     attribute:    the label to hide; required if the auxiliaries have several.
     kind:         kind of classifier to query; None: the first kind.
     asks:         the classifier to query: the auxiliary, or the victim, which is the first classifier of this kind in

@@ -8,7 +8,7 @@ parallel to mu - nu. So it is at most 2 kappa for any two means (`accounting`).
 minus its component along mu, divided by its length. This needs no rotation and no special case for a mean near an axis.
 The cosine W is sampled by rejection (Wood 1994, "Simulation of the von Mises Fisher distribution"), rewritten without
 cancellation for kappa from 1e-3 to 1e9 and d from 2 to 1e8. Let m = d - 1, s = sqrt(4 kappa^2 + m^2), x = 2 kappa /
-(m + s), which is about the most likely cosine, and T the cosine of a uniform direction of R^(m+1). Then
+(m + s), which is about the most likely cosine, and T the first coordinate of a uniform direction of R^(m+1). Then
 
     W = (x + T) / (1 + x T)    is accepted with probability e^(m (z + ln(1 - z))),    z = x T / (1 + x T).
 
@@ -25,7 +25,7 @@ sqrt(1 - w_i^2) / |z_i - t_i u_i|. Let M be the span of the means, r its dimensi
    chi^2_(d-r) variable, and its direction is uniform and independent of everything else. So all t_i and s_i follow from
    L x r normal numbers and L lengths.
 3. Orthogonal to M, the sum of the s_i z_i has a uniform direction. Its length is computed one draw at a time by the law
-   of cosines: the cosine between independent uniform directions is that of a uniform direction of R^(d-r).
+   of cosines: the cosine between two independent uniform directions of R^(d-r) has the law of T, with d - r dimensions.
 4. One normal vector n of R^d, minus its projection h on M, gives the direction orthogonal to M. The projection h is
    reused for the e_i: with c proportional to sqrt(1 - w_i^2) and |c| = 1, sum c_i e_i is standard normal in R^r. Every
    e_i is replaced with e_i + c_i (h - sum_j c_j e_j). After this, sum c_i e_i = h, and the e_i are still independent
@@ -33,8 +33,8 @@ sqrt(1 - w_i^2) / |z_i - t_i u_i|. Let M be the span of the means, r its dimensi
 
        sum = sum_i (w_i - s_i t_i) u_i + l n + (sum_i s_i e_i - l h),    l = length / |n - h|.
 
-   The last term, in M, is small because all s_i / c_i are nearly l. So its large coefficients for means that are nearly
-   dependent, equal or opposite do no harm.
+   The last term, in M, is small because all s_i / c_i are nearly l. It is computed as a combination of the means,
+   whose coefficients may be large if means are nearly dependent, equal or opposite. This does no harm to a small term.
 
 This is exactly the law of the average of L separate draws (`average_of_draws`, the reference in tests). It costs one
 normal vector, one product with it and one weighted sum; the rest works on L x L matrices. If d - r < L, the draws are
@@ -95,9 +95,9 @@ def average(
 ) -> NDArray[np.floating]:
     """Return the sum [d] of one draw about each of L gradients, divided by `over` (default: L).
 
-    It has the same law as `average_of_draws`; the module's docstring explains how. The result is float32, or float64 if
-    the generator is that of the operating system. It is zero for no gradients. Raises UserError for kappa <= 0 and for
-    fewer than two dimensions.
+    It has the same law as `average_of_draws`; the module's docstring explains how. The result is float32. It is float64
+    if the draws are made one by one, or if the generator is that of the operating system. It is zero for no gradients.
+    Raises UserError for kappa <= 0 and for fewer than two dimensions.
     """
     check_concentration(kappa, gradients.size)
     if not gradients.count:

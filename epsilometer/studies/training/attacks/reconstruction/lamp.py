@@ -2,9 +2,9 @@
 
 The server is honest, the model is a classifier, and labels and lengths are known. Adam searches for embeddings whose
 gradient matches the sent gradient, with a penalty that pulls their mean length towards the mean length of the model's
-word embeddings. After a tenth of the steps, moves begin: at regular intervals each text is replaced by the best of 200
-rearrangements of its tokens. The criterion is the matching loss plus a weight times a language model's loss on the
-nearest words. The result consists of the words nearest to the best embeddings, by cosine.
+word embeddings. After a tenth of the steps, moves begin: at regular intervals each text is replaced by the best of up
+to 200 rearrangements of its tokens. The criterion is the matching loss plus a weight times a language model's loss on
+the nearest words. The result consists of the words nearest to the best embeddings, by cosine.
 
 The constants are those of the released settings for BERT. The learning rate is .01, times .89 every 50 steps. There are
 2,000 steps with moves every 75, 500 starts, and 500 rearrangements of the best start. With the loss `cos`, the penalty
@@ -62,7 +62,7 @@ class Lamp:
     steps:      the number of steps of Adam.
     starts:     the number of random starts.
     rearranged: the number of rearrangements of the best start.
-    moves:      the number of rearrangements that a move compares.
+    moves:      the maximum number of rearrangements that a move compares.
     every:      the number of steps between moves.
     language:   the folder of a causal language model, `embedded` for the embedded one, null for none.
     """

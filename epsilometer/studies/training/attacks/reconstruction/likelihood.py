@@ -48,7 +48,7 @@ class LikelihoodAscent:
     prior:  the folder of a masked language model with the vocabulary of the model under attack, `embedded` for the
             embedded one, or null for none.
     starts: the kinds of starting texts, in addition to other attacks' results.
-    steps:  the maximum number of changes of one text from each start.
+    steps:  the maximum number of changes of one text, from each start and in each of up to three rounds.
     width:  the number of changes that are scored exactly in each step.
     """
 
@@ -93,7 +93,7 @@ class Climber:
     def improve(self, sent: Sent, begun: Reconstruction, generator: np.random.Generator) -> Reconstruction:
         """Return the texts of largest posterior that the search reaches from another attack's result.
 
-        Its texts are truncated, or filled with masks, to the known lengths.
+        That result's texts are truncated, or filled with masks, to the known lengths.
         """
         mask = self.model.tokenizer.mask_token_id or 0
         ordered = sorted(begun.ids, key=len)

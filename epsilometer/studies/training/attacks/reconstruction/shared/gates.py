@@ -10,7 +10,7 @@ the clipping length C and the noise can set the same layers so that the decoded 
   such vectors in 340 dimensions are nearly orthogonal.
 - **Positions are points on a circle and have gates.** Unit (p, i) of the feed-forward layers is open only at position
   p. Its input is K (cos(angle between the token's position and p) - 1), which is 0 at p and below -50 elsewhere. The
-  gradient of its weight row is the token's state, so no difference of rows and no order has to be recovered.
+  gradient of its weight row is the token's state, so each row by itself reveals the token at its position.
 - **Tags control the gates, too.** Uniform attention projects the mean codeword of the sentence on k random directions;
   GPT-2, which does not see later tokens, uses the first EARLY tokens. Unit (p, i) is open only if projection i is above
   its upper quantile on public texts. So the k rows of a position contain different sums of the sentences' words. A
