@@ -240,8 +240,8 @@ def _expanded_quotient(kappa: float, order: float) -> float:
 def _series(kappas: Array, order: float) -> Array:
     """Return ln of sum_j (kappa^2/4)^j / (j! (v+1) ... (v+j)) for kappas [n] > 0.
 
-    The terms are positive, the largest near j = (s - v) / 2. Each block of kappas is summed up to the last
-    term that its largest kappa needs.
+    The terms are positive, the largest near j = (s - v) / 2. Each block of kappas is summed up to the last term that
+    its largest kappa needs.
     """
     peaks = kappas * (kappas / (np.hypot(order, kappas) + order)) / 2
     by_peak, sums = np.argsort(peaks), np.empty(len(kappas))

@@ -43,7 +43,7 @@ _WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # the he
 
 
 def rounding(claims: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    """Return the largest excess of a computed loss over a claim, in nats, that rounding alone can cause.
+    """Return the largest excess of a computed loss over a claim, in nats, that rounding of doubles alone can cause.
 
     It is the same for all claims up to 1,000, so it does not decide which pair is nearest to its claim.
     """

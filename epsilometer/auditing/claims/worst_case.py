@@ -84,8 +84,8 @@ class Extent:
 
     inputs: up to this number of inputs, the laws of all pairs are compared. sampled: if there are more inputs, the size
     of the sample that is compared. random: for a mechanism without laws, the number of inputs whose outputs are
-    sampled. entries: the approximate largest number of losses to compute, one per pair of inputs and output. bounded:
-    True to compute the mechanism's own bound (`HasBound`), which compares all inputs and takes minutes for a large
+    sampled. entries: the approximate upper limit on computed losses, one per pair of inputs and output. bounded: True
+    to compute the mechanism's own bound (`HasBound`), which compares all inputs and takes minutes for a large
     vocabulary.
     """
 
@@ -241,7 +241,7 @@ def _sampled(
 def exact(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], method: str = "exact", bound: float | None = None
 ) -> Finding:
-    """Return the largest excess over all pairs of texts and all outputs.
+    """Return the largest excess of a loss over the claim, over all pairs of texts and all outputs.
 
     Every text has one unit, or every text has n units that all have the text's law.
     """

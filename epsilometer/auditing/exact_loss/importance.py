@@ -126,7 +126,7 @@ def sampled_mean(
 
     The probability of a pair is proportional to its largest possible contribution to the mean, e^log_bound times its
     weight. trials: [m], the index of each trial's pair, if pairs come from trials. Then draw i uses the pair of trial
-    i, and the result is the loss over all pairs that trials can draw.
+    i, so draws are independent, and the result is the loss over all pairs that trials can draw.
     """
     if trials is not None:
         return _of_trials(draw, trials, stream, sampling)

@@ -14,8 +14,8 @@ s = 1. As published, epsilon_1 = epsilon_2 = epsilon.
 Standard: both scores have a range of at most 1, since within c the distances from any x differ by at most D_c. So the
 loss is at most epsilon_1 in the first step and epsilon_2 in the second, 2 epsilon together as published. Between words
 of one cluster it is at most epsilon, since their first steps have the same law. The published claim is epsilon for any
-two words. It is false: two of the first 1,000 bundled words lose 4.45 nats at epsilon 4, and a pair that is the worst
-case of both steps loses almost 2 epsilon. The corrected form (default) spends epsilon_1 = epsilon_2 = epsilon / 2.
+two words. It is false: a pair of the first 1,000 bundled words loses 4.45 nats at epsilon 4, and the worst pair can
+lose almost 2 epsilon. The corrected form (default) spends epsilon_1 = epsilon_2 = epsilon / 2.
 
 Metric: the loss is at most epsilon K ||m_c(x) - m_c(x')|| in the first step and epsilon ||x - x'|| / D_c in the second.
 The claim is epsilon (K ||m_c(x) - m_c(x')|| + ||x - x'||), without D_c. The published form exceeds it in a cluster with
