@@ -496,10 +496,7 @@ def _on_answers(
     trials: Trials,
     alpha: float,
 ) -> Callable[[float, str], dict[str, Any]]:
-    """Return a function from epsilon and attack to the columns of the tally and `_of_memory`.
-
-    among: the attacks that share a row's alpha.
-    """
+    """Return a function from epsilon and attack to the tally's columns. among: attacks that share a row's alpha."""
     by_stored = {stored(epsilon): by_attack for epsilon, by_attack in guesses.items()}
 
     def columns(epsilon: float, attack: str) -> dict[str, Any]:

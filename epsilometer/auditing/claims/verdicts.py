@@ -274,7 +274,6 @@ def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) 
     estimates, claims, exact: schemas `ESTIMATES`, `CLAIMS` and `EXACT`. A claim is violated if one of these violates
     it, else not refuted if one tested it; else not testable, not checked or no claim, in this order.
     Returns a row per mechanism and epsilon: mechanism, epsilon, claim, verdict and
-
     by:     the sources of the verdict, joined by "and": audit, a check or an exact loss with `BY_LAW`, or draws; null
             if nothing could be tested.
     reason: why a claim is not testable or not checked, which leaks draws could miss, or evidence against the noise;
