@@ -9,14 +9,15 @@ and the minimum over all orders is taken. Any order is valid, so a grid of order
 of released accountants (`RELEASED`) starts at 1.1, which overstates an epsilon of 10^4 more than fivefold. Here orders
 start at 1.00001.
 
-- Sampled Gaussian, one example added or removed: the divergence is ln A / (alpha - 1) with
-  A = E_{x ~ N(0, s^2)} (1 - q + q e^((2x - 1) / 2s^2))^alpha. The divergence of the exchanged pair is at most as large
-  (Mironov, Talwar and Zhang 2019, "Renyi differential privacy of the sampled Gaussian mechanism", theorem 5). Replaced:
-  the same integral for the pair `Replaced`, which is symmetric. The trapezoidal rule computes the integral. Its error
-  falls like e^(-2 pi^2 s n) with n points per s, since the integrand's nearest singularities have the distance pi s^2
-  from the real line.
-- Directional draws: E e^((alpha - 1) L) under P is M((2 alpha - 1) kappa) / M(kappa) for opposite means. For a draw
-  against the uniform law it is M(alpha kappa) / M(kappa)^alpha, in reverse M((alpha - 1) kappa) M(kappa)^(alpha - 1).
+- Gaussian of noise multiplier s, sampled at rate q, one example added or removed: the divergence is ln A / (alpha - 1)
+  with A = E_{x ~ N(0, s^2)} (1 - q + q e^((2x - 1) / 2s^2))^alpha. The divergence of the exchanged pair is at most as
+  large (Mironov, Talwar and Zhang 2019, "Renyi differential privacy of the sampled Gaussian mechanism", theorem 5).
+  Replaced: the same integral for the pair `Replaced`, which is symmetric. The trapezoidal rule computes the integral.
+  Its error falls like e^(-2 pi^2 s n) with n points per s, since the integrand's nearest singularities have the
+  distance pi s^2 from the real line.
+- Directional draws (M as in `core.von_mises_fisher`): E e^((alpha - 1) L) of the loss L under P is
+  M((2 alpha - 1) kappa) / M(kappa) for opposite means. For a draw against the uniform law it is
+  M(alpha kappa) / M(kappa)^alpha, in reverse M((alpha - 1) kappa) M(kappa)^(alpha - 1).
 """
 
 from __future__ import annotations

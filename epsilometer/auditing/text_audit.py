@@ -249,7 +249,7 @@ def on_vectors(name: str, settings: Mapping[str, Any], source: Path, folder: Pat
 
 
 def _note_norms(source: Path) -> None:
-    """Say that vectors are much longer or shorter than the bundled ones, whose budgets do not suit them."""
+    """Note on standard error that vectors have an unusual mean length, so that an epsilon means another loss."""
     length = float(np.linalg.norm(WordVectors.load(source).vectors, axis=1).mean())
     if not _USUAL[0] <= length <= _USUAL[1]:
         note(
@@ -496,7 +496,7 @@ def _on_answers(
     trials: Trials,
     alpha: float,
 ) -> Callable[[float, str], dict[str, Any]]:
-    """Return a function from epsilon and attack to the columns on answers. among: attacks that share a row's alpha."""
+    """Return a function from epsilon and attack to the tally's columns. among: attacks that share a row's alpha."""
     by_stored = {stored(epsilon): by_attack for epsilon, by_attack in guesses.items()}
 
     def columns(epsilon: float, attack: str) -> dict[str, Any]:
@@ -509,7 +509,7 @@ def _on_answers(
 def _of_memory(
     memory: Memory | None, among: Sequence[Guesses], trials: Trials, alpha: float
 ) -> dict[str, str | float | None]:
-    """Return the columns on repeated answers. among: the guesses of one attack, or of all that share alpha."""
+    """Return the columns `memory` and `loss_of_law`. among: the guesses of the attacks that share alpha."""
     if memory is None or not memory.by_text:
         return {"memory": None if memory is None else memory.kind, "loss_of_law": None}
     k, level = trials.candidates.shape[1], alpha / len(among)

@@ -259,7 +259,7 @@ def _totals(table: NDArray[np.float64]) -> NDArray[np.float64]:
 def by_row(
     values: NDArray[np.integer], chunk: int
 ) -> Iterator[tuple[NDArray[np.integer], NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield chunks of distinct values [m], the places of each in `values`, group after group, and borders [m + 1]."""
+    """Yield chunks: distinct values [m], their places in `values` grouped by value, and the groups' borders [m + 1]."""
     order = np.argsort(values, kind="stable")
     distinct, first = np.unique(values[order], return_index=True)
     borders = np.append(first, len(order))

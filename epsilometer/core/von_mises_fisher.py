@@ -18,8 +18,8 @@ they are replaced as follows.
   in which nothing cancels. Five terms leave an error of about s^-5, below 1e-15.
 - ln M is summed by its power series, or by the same expansion if s >= 1,000.
 
-The component t = v'y of a draw along another unit vector v: let a = mu'v, and let q be a uniform direction orthogonal
-to v. Then y = t v + sqrt(1 - t^2) q, and kappa mu'y = kappa a t + kappa sqrt((1 - a^2)(1 - t^2)) w, where w is the
+The component t = b'y of a draw along another unit vector b: let a = mu'b, and let q be a uniform direction orthogonal
+to b. Then y = t b + sqrt(1 - t^2) q, and kappa mu'y = kappa a t + kappa sqrt((1 - a^2)(1 - t^2)) w, where w is the
 cosine of a uniform direction of R^(d-1). So t has the density
 
     f(t) ~ (1 - t^2)^((d-3)/2) e^(kappa a t) M_(d-1)(z) / M_d(kappa),    z = kappa sqrt((1 - a^2)(1 - t^2)).
@@ -123,7 +123,7 @@ def angle_range(kappa: float, dimension: int, drop: float = _DROP) -> tuple[floa
     """Return the two angles in [0, pi] between which the log-density is within `drop` nats of that at the mode."""
     check_concentration(kappa, dimension)
     powers = dimension - 2
-    # The mode solves kappa sin^2 = (d-2) cos; 1 - cos without cancellation keeps it exact for large kappa.
+    # The mode solves kappa sin^2 = (d-2) cos. This form of the cosine has no cancellation, even for large kappa.
     cosine = 2 * kappa / (powers + math.hypot(powers, 2 * kappa))
     mode = math.asin(math.sqrt(powers * cosine / kappa)) if powers else 0.0
 
@@ -164,7 +164,7 @@ def quadrature(kappa: float, dimension: int) -> tuple[Array, Array]:
 def log_moments(kappas: Array, dimension: int) -> Array:
     """Return ln M at each kappa [n] >= 0, for d >= 1, with an error of at most 2e-12 nats beyond rounding.
 
-    Densities need no smaller relative error. At d = 1, U is -1 or 1 and M is the hyperbolic cosine.
+    Densities have this relative error, and need no smaller one. At d = 1, U is -1 or 1, and M is the hyperbolic cosine.
     """
     if dimension == 1:
         return kappas + np.log1p(np.exp(-2 * kappas)) - math.log(2)
@@ -183,9 +183,9 @@ def log_moments(kappas: Array, dimension: int) -> Array:
 
 
 def log_component_density(angles: Array, cosine: float, kappa: float, dimension: int) -> Array:
-    """Return the log-density of arccos t at angles [n] in (0, pi); t = v'y is the component along a unit vector v.
+    """Return the log-density of arccos t at angles [n] in (0, pi); t = b'y is the component along a unit vector b.
 
-    cosine: a = mu'v. At a = 1 it is `log_angle_density`.
+    cosine: a = mu'b. At a = 1 it is `log_angle_density`.
     """
     sines = np.sin(angles)
     inner = log_moments(kappa * math.sqrt(max(0.0, 1 - cosine**2)) * sines, dimension - 1)
@@ -194,7 +194,7 @@ def log_component_density(angles: Array, cosine: float, kappa: float, dimension:
 
 
 def component_moments(cosine: float, kappa: float, dimension: int) -> tuple[float, float]:
-    """Return the mean and the standard deviation of t = v'y, from E yy' = (A / kappa) I + (1 - d A / kappa) mu mu'."""
+    """Return the mean and the standard deviation of t = b'y, from E yy' = (A / kappa) I + (1 - d A / kappa) mu mu'."""
     mean = mean_cosine(kappa, dimension)
     square = mean / kappa + (1 - dimension * mean / kappa) * cosine**2
     return cosine * mean, math.sqrt(max(square - (cosine * mean) ** 2, 1e-16 * square))
@@ -240,8 +240,8 @@ def _expanded_quotient(kappa: float, order: float) -> float:
 def _series(kappas: Array, order: float) -> Array:
     """Return ln of sum_j (kappa^2/4)^j / (j! (v+1) ... (v+j)) for kappas [n] > 0.
 
-    The terms are positive, the largest near j = (s - v) / 2. Each block of kappas is summed to the last term of its
-    largest.
+    The terms are positive, the largest near j = (s - v) / 2. Each block of kappas is summed up to the last term that
+    its largest kappa needs.
     """
     peaks = kappas * (kappas / (np.hypot(order, kappas) + order)) / 2
     by_peak, sums = np.argsort(peaks), np.empty(len(kappas))

@@ -50,10 +50,10 @@ LOOKS = 12  # the first look at an epsilon spends at most budget / LOOKS
 class Searched:
     """The result of a search.
 
-    status, low, high: as in `computed.Met`; for which_text as in `sampled.Calibrated`. epsilon: `best` in the same
-    place. trials: the number of rewrites. by: the measure of the search; for which_text, hits or posteriors. attacks:
-    the attacks whose figures were searched, empty if the figures cover every adversary. reason: the reason for a
-    missing epsilon, or a remark.
+    status, low, high: as in `computed.Met`; for which_text as in `sampled.Calibrated`. epsilon: their field `best`.
+    trials: the number of rewrites. by: the measure of the search; for which_text, hits or posteriors. attacks: the
+    attacks whose figures were searched, empty if the figures cover every adversary. reason: the reason for a missing
+    epsilon, or a remark.
     """
 
     status: str

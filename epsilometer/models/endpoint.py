@@ -149,7 +149,7 @@ class Endpoint:
         """Return the answer to each request, by key. Cached answers are not requested.
 
         send: sends one request and returns its answer. It raises NoAnswer, ValueError, AttributeError, LookupError or
-        TypeError for an invalid answer. label: of the progress bar.
+        TypeError for an invalid answer. label: the progress bar's label.
 
         Raises UserError if the endpoint cannot be reached, refuses, fails permanently, or changes its revision during
         the call. Earlier answers are cached then, and the same call continues from there.

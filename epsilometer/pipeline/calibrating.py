@@ -57,7 +57,7 @@ def calibrate(
     a project whose data sets an audit prepared.
     mechanisms: on texts, one or more mechanisms, each as in `epsilometer.audit`, with `settings`. In a project, names
     of mechanisms (by default all); settings, attacks and design are from its params.yaml.
-    datasets: names of a project's data sets; by default all. During the search the project's folder is the current one.
+    datasets: names of a project's data sets; by default all. The search runs in the project's folder.
 
     Returns a row per mechanism and data set. The table prints eight of its columns:
     - dataset, mechanism, target, sees;

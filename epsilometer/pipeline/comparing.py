@@ -66,8 +66,8 @@ def compare(
     - dataset, attack, attacks (the compared attacks), trials;
     - `first only`, `second only`: numbers of trials in which the adversary was right about only that mechanism;
     - `p value`, `p Holm` and the `finding` in words; all findings together are wrong with probability at most alpha;
-    - `first delta at 4`, `second delta at 4`: lower bounds of delta at 4 nats by the most confident guesses, about the
-    rare outputs that an average hides; null if not testable.
+    - `first delta at 4`, `second delta at 4`: lower bounds of delta at 4 nats by the most confident guesses, which
+    show rare outputs that an average hides; null if not testable.
 
     The last rows are of attacks that apply to only one mechanism; their `finding` states its loss. For another
     question, the columns are dataset, entries (of params.yaml) and those of `epsilometer.doors.compare.compare`.

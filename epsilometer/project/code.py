@@ -1,7 +1,7 @@
 """The code that made a result: the first-party files that its Python files reach by imports, and package versions.
 
-A record follows from the files' syntax; nothing is executed. Code that cannot change a result is left out (`NEUTRAL`),
-so an edit of the progress bar, for example, makes no result stale.
+A record of this code is computed from the files' syntax; nothing is executed. Code that cannot change a result is left
+out (`NEUTRAL`), so an edit of the progress bar, for example, makes no result stale.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Reading:
         return self._files[path, places]
 
     def _own(self, path: Path, places: tuple[Path, ...]) -> str:
-        """Return the hash of a file's own code: of its tree, and of each import, without the paths of our modules.
+        """Return the hash of a file's own code: of its tree and its imports, without the paths of first-party modules.
 
         Empty if the file has no code, and its folder has no templates or grammars.
         """
@@ -218,7 +218,7 @@ def _packages(file: Path) -> list[Path]:
 def _read_beside(folder: Path) -> dict[Path, str]:
     """Return the hashes of templates and grammars in a folder of this package; empty for any other folder.
 
-    Modules read them by name.
+    Modules read these files by name, so no import reaches them.
     """
     if not folder.is_relative_to(PACKAGE):
         return {}

@@ -70,7 +70,7 @@ _SHOWN = (
     *("epsilon", "attack", "sees", "rewrites", "coins", "guesses", "right"),
     *("loss", "ceiling", "covered", "claimed", "overall", "claim"),
 )
-_AMPLE = 2  # texts to rewrite, as a multiple of the number that could show a limit kept, since right guesses vary
+_AMPLE = 2  # texts to rewrite, as a multiple of the fewest that can show a limit kept; the share of hits varies
 
 
 @component
@@ -93,7 +93,7 @@ class WhichUnit:
         return [_name(attack) for attack in _able(of.attacks, of.mechanism, _COMPARED)]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return twice the number of texts that show the limit kept for an attack at chance."""
+        """Return twice the number of texts that show the limit kept for an attack at chance, or `usual` if larger."""
         if limit.rate > 1 - 1e-6:
             raise UserError(
                 f"no rate of right guesses can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q043"

@@ -46,7 +46,7 @@ Price = Annotated[float, Field(ge=0)]
 
 @component
 class JudgeAttack:
-    """The LLM attack.
+    """The judge attack.
 
     model:              a causal language model by id or folder; None: the embedded one. With `endpoint`, the model's
                         name there.

@@ -43,7 +43,7 @@ _WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # the he
 
 
 def rounding(claims: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    """Return the largest excess of a computed loss over a claim by rounding alone, in nats: doubles have 16 digits.
+    """Return the largest excess of a computed loss over a claim, in nats, that rounding of doubles alone can cause.
 
     It is the same for all claims up to 1,000, so it does not decide which pair is nearest to its claim.
     """
@@ -82,8 +82,8 @@ def trial_claims(
 def refuse_public(mechanism: Mechanism | None, texts: Sequence[str]) -> None:
     """Raise UserError if some of these texts are among those that a mechanism counts as public.
 
-    Texts that differ only in case, white space and punctuation count as equal. The public texts are not simply reduced:
-    then private texts would decide which texts are public.
+    Texts that differ only in case, white space and punctuation count as equal. The audited texts are not simply
+    removed from the public ones, since private texts would then decide which texts are public.
     """
     if shared := count_public(mechanism, texts):
         raise UserError(
@@ -273,10 +273,11 @@ def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) 
 
     estimates, claims, exact: schemas `ESTIMATES`, `CLAIMS` and `EXACT`. A claim is violated if one of these violates
     it, else not refuted if one tested it; else not testable, not checked or no claim, in this order.
-    Returns a row per mechanism and epsilon: mechanism, epsilon, claim, verdict, by (the source of the verdict: audit,
-    a check or an exact loss with `BY_LAW`, draws, or several, joined by "and"; null if nothing could be tested),
-    reason (why a claim is not testable or not checked, which leaks draws could miss, and evidence against the noise;
-    else null).
+    Returns a row per mechanism and epsilon: mechanism, epsilon, claim, verdict and
+    by:     the sources of the verdict, joined by "and": audit, a check or an exact loss with `BY_LAW`, or draws; null
+            if nothing could be tested.
+    reason: why a claim is not testable or not checked, which leaks draws could miss, or evidence against the noise;
+            otherwise null.
     """
     claim = ["mechanism", "epsilon"]
     most = pl.col("refutable").max().over(claim)

@@ -2,15 +2,15 @@
 
 For inputs x, x' and an output y the loss is L = ln P(y | x) - ln P(y | x'), and the claim allows c(x, x').
 
-If a mechanism has laws, all its inputs and outputs are enumerated. Each input is a text of one unit; or, if the
-mechanism releases n units for every text, a text whose n units all have the same law. Units are drawn independently, so
-their losses add up. A claim without a delta is violated if c - L < 0, up to rounding (1e-9), for some pair of inputs
-and some output. A claim with a delta is violated if, for some pair, the sum of P(y | x) - e^c P(y | x') over the
-outputs where it is positive exceeds delta.
+If a mechanism has laws, all its outputs are enumerated for all its inputs, or for a sample of many inputs. Each input
+is a text of one unit; or, if the mechanism releases n units for every text, a text whose n units all have the same law.
+Units are drawn independently, so their losses add up. A claim without a delta is violated if c - L < 0, up to rounding
+(1e-9), for some pair of inputs and some output. A claim with a delta is violated if, for some pair, the sum of
+P(y | x) - e^c P(y | x') over the outputs where it is positive exceeds delta.
 
-A mechanism without laws is sampled (`monte_carlo`). The loss is then a lower bound at confidence 1 - alpha over all
-tests, so it can refute the claim but never confirm it. If the mechanism adds continuous noise to a vector, the noise
-itself is compared with the density that the proof needs (`noise_fit`).
+A mechanism without laws, or whose claim has a delta while texts have several units, is sampled (`monte_carlo`). The
+loss is then a lower bound at confidence 1 - alpha over all tests, so it can refute the claim but never confirm it. If
+continuous noise is added to a vector, the noise itself is compared with the density that the proof needs (`noise_fit`).
 
 The law describes the units. If the released text may reveal more of its source, a law within the claim confirms
 nothing.
@@ -84,8 +84,8 @@ class Extent:
 
     inputs: up to this number of inputs, the laws of all pairs are compared. sampled: if there are more inputs, the size
     of the sample that is compared. random: for a mechanism without laws, the number of inputs whose outputs are
-    sampled. entries: the approximate largest number of losses to compute, one per pair of inputs and output. bounded:
-    True to compute the mechanism's own bound (`HasBound`), which compares all inputs and takes minutes for a large
+    sampled. entries: the approximate upper limit on computed losses, one per pair of inputs and output. bounded: True
+    to compute the mechanism's own bound (`HasBound`), which compares all inputs and takes minutes for a large
     vocabulary.
     """
 
@@ -241,7 +241,7 @@ def _sampled(
 def exact(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], method: str = "exact", bound: float | None = None
 ) -> Finding:
-    """Return the largest excess over all pairs of texts and all outputs.
+    """Return the largest excess of a loss over the claim, over all pairs of texts and all outputs.
 
     Every text has one unit, or every text has n units that all have the text's law.
     """

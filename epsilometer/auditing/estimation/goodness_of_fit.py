@@ -1,8 +1,8 @@
-"""A test by counts of outputs that units follow their stated law. (`posteriors` tests a law by hits.)
+"""A test that units follow their stated law, by counts of outputs. (`posteriors` tests a law by hits.)
 
 Hits depend only on differences between candidates, so they cannot show that some outputs are missing or too frequent.
-Here draws are counted by event. An event is a set of outputs for each law, fixed before any output is read. Each event
-has a probability p_i under the law of every draw i:
+Here draws are counted by event. An event is a set of outputs for each law, fixed before any output is read. It has a
+probability under the law of every draw. There are three kinds of events:
 
 - for one law (for example, of a word): the outputs in descending order of probability, divided into twentieths of the
   probability mass;

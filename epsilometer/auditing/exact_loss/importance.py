@@ -9,10 +9,10 @@ so at level 0 half of this mean is the error e of guessing between the two texts
 valid for any number of looks. So draws come in stages, each doubling the number so far, until the interval of the loss
 is narrow enough.
 
-For products log_rho is the same for all draws, so a large loss takes no more draws than a small one. If it depends on
-the draw (generated text), or if m is a mixture, log_bound is 0. Then n draws cannot show that the mean is below about
-ln(2 / alpha) / n: they prove a loss of at most about ln n - 1 nats. An interval wider than a nat is reported as "at
-least".
+For texts of independent units, log_rho is the same for all draws, so a large loss takes no more draws than a small one.
+If it depends on the draw (generated text), or if m is a mixture, log_bound is 0. Then n draws cannot show that the mean
+is below about ln(2 / alpha) / n: they prove a loss of at most about (ln n) - 1 nats. An interval wider than a nat is
+reported as "at least".
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def sampled_mean(
 
     The probability of a pair is proportional to its largest possible contribution to the mean, e^log_bound times its
     weight. trials: [m], the index of each trial's pair, if pairs come from trials. Then draw i uses the pair of trial
-    i, so draws are independent over all pairs that trials can draw, and the result is the loss over all these pairs.
+    i, so draws are independent, and the result is the loss over all pairs that trials can draw.
     """
     if trials is not None:
         return _of_trials(draw, trials, stream, sampling)

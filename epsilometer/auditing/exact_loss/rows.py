@@ -168,7 +168,7 @@ def relative_row(relative: Relative) -> dict[str, Any]:
 
 
 def average_loss(log_error: Bracket[Array], weights: Array, candidates: int = 2) -> Bracket[float]:
-    """Return the loss of guessing the source among k texts, in nats, from ln e [n] of pairs with weights [n].
+    """Return the loss of guessing the source among k texts, in nats, from ln of the errors of pairs with weights [n].
 
     For k = 2 this is the guess loss at the mean error e. Otherwise the error among k texts is between e and (k - 1) e.
     It is at least e: an adversary who is also told two candidates, one of them the source, still errs with probability
@@ -184,7 +184,7 @@ def average_loss(log_error: Bracket[Array], weights: Array, candidates: int = 2)
 
 
 def of_all_pairs(group: Group, log_error: Bracket[Array], average: Bracket[float]) -> dict[str, Any]:
-    """Return the columns that bound the average over all pairs, and `method` if only some pairs were compared.
+    """Return the columns that bound the average over all pairs, and `method` if the bounds are not those of `average`.
 
     log_error: ln of the error of each of the group's pairs [n]. Returns nothing for more than two candidates
     (`candidate_sets` compares them).
@@ -240,9 +240,11 @@ def over_all(
 
     Twice the error of a trial's pair lies in [0, 1], and trials are independent, so betting bounds the mean for any
     number of trials. The interval proves a loss of at most about ln of the number of trials: one rare pair that is hard
-    to distinguish could determine the average. log_error: ln e of the distinct pairs [n]. trials: the index of each
-    trial's pair. average: the average loss of these pairs. complete: True if these are all pairs; then the mean is
-    between the smallest and the largest error, and if all errors are equal, the result is `average`.
+    to distinguish could determine the average.
+
+    log_error: ln of the errors of the distinct pairs [n]. trials: the index of each trial's pair. average: the average
+    loss of these pairs. complete: True if these are all pairs; then the mean is between the smallest and the largest
+    error, and if all errors are equal, the result is `average`.
     """
     least, most = (np.minimum(2 * np.exp(end[trials]), 1.0) for end in (log_error.low, log_error.high))
     low, high = interval(least, ALPHA)[0], interval(most, ALPHA)[1]

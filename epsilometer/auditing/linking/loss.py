@@ -10,10 +10,10 @@ would be too narrow.
 
 **The loss** is the loss of guessing one of N equally likely rewrites, with success rate p: ln((N - 1) p / (1 - p))
 (TeDA eq. 10). It is not a lower bound on the loss of one text, because exchanging two people's rewrites changes two
-texts. If the pure loss between any two texts is at most c, the loss by linking is at most 2 c. The reason: each
-arrangement of the rewrites can be compared with the one in which two positions are exchanged. So, between two positions
-of a person, the likelihoods of all rewrites differ by at most a factor e^(2c). An average loss gives no such bound. The
-measured loss covers people drawn from the people given, with facts like theirs.
+texts. If the pure loss between any two texts is at most c, the loss by linking is at most 2 c. The reason: exchanging
+two positions in an arrangement of the rewrites moves a person to another position, and changes the likelihood of all
+rewrites by a factor of at most e^(2c). An average loss gives no such bound. The measured loss covers people drawn from
+the people given, with facts like theirs.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def recorded_linking_loss(
 
 
 def _rows(epsilon: float, people: People, outcomes: Mapping[str, NDArray[np.bool_]], of_each: float) -> pl.DataFrame:
-    """Return a row per attack, and one for the strongest of several. of_each: error of a row."""
+    """Return a row per attack, and one for the strongest of several. of_each: error of an interval."""
     shown: list[tuple[str, str | None, NDArray[np.bool_], float]]
     shown = [(name, None, right, of_each) for name, right in outcomes.items()]
     if len(outcomes) > 1:

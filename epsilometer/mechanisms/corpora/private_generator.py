@@ -2,13 +2,13 @@
 
 A small causal model is adapted to public texts, without noise, and frozen (`shared/prompted.py`). Only its soft prompts
 P [L, w] are trained on private texts. Prompt l begins as the mean embedding of the tokens of label l's name. For a
-person i with the texts x_1..x_k, k <= c, and their labels,
+person i with the texts x_1..x_k, k <= c (`most`), and their labels, and for the clipping length C (`clip`),
 
     g_i = grad_P (1 / k) sum_j -(1 / |x_j|) log p(x_j | P_label(j)),
     step: P moves by AdamW along (sum over persons drawn of g_i min(1, C / |g_i|) + N(0, sigma^2 C^2)) / (q N).
 
-The trained prompts write equally many texts for each label. This is DP-SGD (Abadi et al. 2016), for texts with their
-label as control (Yue et al. 2023, arXiv:2210.14348), on soft prompts (Duan et al. 2023, arXiv:2305.15594).
+The trained prompts write equally many texts for each label. The training is DP-SGD (Abadi et al. 2016), for texts with
+their label as control (Yue et al. 2023, arXiv:2210.14348), on soft prompts (Duan et al. 2023, arXiv:2305.15594).
 
 Claim, (epsilon, delta), for granularity user or document. Gradients are clipped per person, all counted texts together
 and all prompts together, so one person changes a sum by at most C (added or removed) or 2 C (replaced). Each person
@@ -21,8 +21,8 @@ Written texts are post-processing.
 
 Assumptions: the support of all releases is the same, since normal noise reaches every prompt and a model writes every
 text with positive probability. Public texts, model, settings and the list of labels are fixed without looking at
-private texts, and the model was not trained on these. Gradients are computed in float32; that their rounding depends on
-the other people of a batch is ignored. A pure claim is not possible: normal noise has no finite one.
+private texts, and the model was not trained on these. Gradients are computed in float32, and the dependence of their
+rounding on the other people of a batch is ignored. Normal noise has no finite pure epsilon.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class PrivateGenerator(Counting):
     batches, epochs: the number of steps per epoch, and of epochs.
     clip, rate: the clipping length of a person's gradient; the learning rate.
     rows:     the number of texts to write.
-    writer:   a public causal language model by id or folder; None: the embedded one. seed: of the adaptation.
+    writer:   a public causal language model by id or folder; None: the embedded one. seed: seed of its adaptation.
     labels, unit, most, neighbours: as in `shared/counting.py`.
     """
 

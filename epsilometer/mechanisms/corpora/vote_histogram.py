@@ -39,7 +39,7 @@ from epsilometer.mechanisms.corpora.shared.post_processing import PostProcessing
 from epsilometer.mechanisms.corpora.shared.public_cells import ByEncoder, PublicTexts, described, on_grid, texts_of
 from epsilometer.models.locate import ENCODER
 
-# Rule for m. Of a pair (limit, m), m is used if the number of people times epsilon is at most the limit.
+# Rule for m: pairs (limit, m). The first pair counts whose limit is at least the number of people times epsilon.
 # Above all limits _LARGE is used; if the number of people is private, _USUAL is used.
 _NUMBERS = ((400.0, 16), (1500.0, 64))
 _LARGE, _USUAL = 252, 64

@@ -32,8 +32,8 @@ the loss is at most d epsilon_1 + min(d, 1 / Delta) epsilon_2 (`distance`).
 
 Assumptions: the claim is per word and holds between any two words. Neighbours have the same number of words, since the
 law depends on T, which is not protected. Vocabulary, vectors, encoder, provider, k, tau, beta and split are public and
-chosen without looking at the texts. An out-of-vocabulary word is replaced by one fixed word before the noise. Texts of
-a data set that is not public may be rewritten through an endpoint, since the sent text has epsilon_1 per word.
+chosen without looking at the texts. An out-of-vocabulary word is replaced by one fixed word before the noise. Private
+texts may be rewritten through an endpoint, since the sanitised text that it sees has the claim epsilon_1 per word.
 
 The paper compares two more variants (section 5.1). Here they are separate mechanisms, on the encoder's word vectors.
 `em` releases z at the whole epsilon without a provider, as `exponential` does. `wp` is `mvc`; its claim, epsilon times
@@ -169,7 +169,7 @@ class PrivRewrite(Spends, OneOfGrid):
             check_environment()
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """Count out-of-vocabulary words of the sanitiser, and texts with more words than a candidate has tokens."""
+        """Count out-of-vocabulary words of the sanitiser, and texts with more than `max_new_tokens` words."""
         cut = sum(len(words(text)) > self.max_new_tokens for text in texts)
         return self.sanitiser.unread(texts) + Unread(cut=cut, texts=len(texts))
 

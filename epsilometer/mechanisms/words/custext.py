@@ -22,12 +22,12 @@ Departures: the reference code (sai4july/CusText 4a3ced8) has three ways to make
     overlapping   (any other value) the set of a word is its nearest words, used or not; words of this set that have
                   no set yet get the same set
 
-Its claim is epsilon for any two words. `as_published: true` makes the same claim, so that it can be refuted. With the
+The published claim is epsilon for any two words. `as_published: true` makes it, so that it can be refuted. With the
 conservative mapping the mechanism is the one above: the claim holds within a group, and fails between any two words of
 different groups. The other two mappings need `as_published: true`. There sets overlap without being equal, so an output
 can exclude inputs, and the claim fails between near words, too.
 
-The reference code also builds the mapping from the private corpus, and lets other words pass unchanged; here such a
+The reference code also builds the mapping from the private corpus, and leaves words outside it unchanged; here such a
 word is first replaced by a fixed word. On vectors of length 1 the reference code ranks and scores by the cosine, so
 removed words rank before words of negative cosine; this module uses only the distance. CusText+ (`stop_words: kept`)
 leaves stop-words unchanged, which drops the claim.

@@ -752,7 +752,7 @@ def _range(limited: Limited) -> str:
 
 
 def _beside(value: float, allowed: float | None, way: str) -> str:
-    """Return a bound with as many decimals as three digits of the limit, or more if it would round across the limit.
+    """Return a bound with the decimals of a three-digit limit, or with more if it would round across the limit.
 
     way: DOWN for a lower bound and UP for an upper bound, so that rounding never overstates the evidence.
     """

@@ -2,9 +2,9 @@
 
 An edit is a set of replacements. Each replaces all occurrences of a word by one of its options. The size of an edit is
 its number of different words. Searches propose edits of size 1, 2, ... The attributes' classifiers judge each edit
-first. Edits that reach the aim are then judged by the tasks' classifiers. The edits that these classifiers accept are
-checked, best first, by the tagger, which reads only changed sentences, and by the guards. A search is a generator
-(`in_step`), so that edits of many texts are judged in one pass.
+first. Edits that reach the aim (these classifiers err) are then judged by the tasks' classifiers. The edits that these
+classifiers accept are checked, best first, by the tagger, which reads only changed sentences, and by the guards
+(`shared/guards.py`). A search is a generator (`in_step`), so that edits of many texts are judged in one pass.
 
 The strategies are:
 

@@ -70,7 +70,7 @@ class Profile:
 
     @cached_property
     def lines(self) -> tuple[list[float], list[float], list[float]]:
-        """The lines (x - delta) e^-epsilon that are highest for some x: where each starts, its slope and its delta.
+        """Starts, slopes and deltas of the lines (x - delta) e^-epsilon that are highest for some x.
 
         G(x), the smallest y >= 0 with F(y) >= x, is the maximum of 0 and the highest line at x.
         """

@@ -89,7 +89,7 @@ class Run:
     """An auditor's data after one run.
 
     coins:  [canaries], whether each canary was included, or had its first direction.
-    scores: [canaries] by the score's name, larger if the canary was likelier included or had its first direction.
+    scores: [canaries] by the score's name, larger if inclusion, or the first direction, is likelier.
     """
 
     coins: NDArray[np.bool_]

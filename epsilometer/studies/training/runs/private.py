@@ -6,9 +6,9 @@ post-processing. The claim does not cover the choice of settings. Nor does it co
 losses), which are computed from private texts without noise and stay in data/.
 
 Each step has its own random streams for the batch, dropout masks and noise. They depend on the seed and the step, and
-noise also on its settings, so no two steps or levels have the same noise. Seeded streams are for audits. A training
-whose head is published must use the operating system's randomness (`seed=None`). A resumed seeded run gives the same
-bytes as one that was not interrupted.
+the noise stream also on the settings of the noise, so no two steps or levels have the same noise. Seeded streams are
+for audits. A training whose head is published must use the operating system's randomness (`seed=None`). A resumed
+seeded run gives the same bytes as one that was not interrupted.
 """
 
 from __future__ import annotations
@@ -90,8 +90,7 @@ def train(
 
     states: [N, width].
     labels: [N], indices of classes.
-    checkpoint: a file that is written from time to time and deleted at the end. If it exists, the training resumes from
-        it, and gives the same bytes as one that was not interrupted.
+    checkpoint: a file that is written from time to time and deleted at the end; an existing one is resumed from.
 
     Raises UserError, before the first step, if texts and labels do not fit the schedule or the head, if there are fewer
     than two classes, or if the checkpoint belongs to other settings, texts or another head.
