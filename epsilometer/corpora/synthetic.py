@@ -1,14 +1,12 @@
 """The embedded data: texts drawn from seeded grammars of English queries, reviews and judged sentences.
 
-The three corpora need no download. Each has a file of words in `grammars/`.
-
-- `queries`: requests to a travel desk and a voice assistant, labelled with their intent.
-- `reviews`: short reviews of shops and services, labelled with their rating and with three attributes of the author.
-  The attributes make some wordings likelier, but none certain. A tenth of the reviews contain identifiers, which are
-  listed beside the text with their kinds.
-- `judgements`: sentences and their ungrammatical twins, labelled `acceptable`. The training and validation splits
-  contain both sentences of a pair and are balanced. The test split contains one of each pair; 70 % of its sentences are
-  acceptable, about as in CoLA.
+Three corpora that need no download. `queries` are requests to a travel desk and a voice assistant, labelled with their
+intent. `reviews` are short reviews of shops and services, labelled with their rating and with three attributes of the
+author, which show in the choice of words: they make some alternatives likelier, and none certain. A tenth of the
+reviews hold identifiers, which are listed beside the text with their kinds. `judgements` are sentences and their
+ungrammatical twins, labelled `acceptable`: both of a pair in the training and validation splits, which are balanced,
+and one of a pair in the test split, seven in ten of them acceptable, about as in CoLA. The words are in
+`grammars/`, a file each.
 
 The same (name, count, seed) gives the same frame on every machine, as long as the versions of numpy and Faker do not
 change.
@@ -31,15 +29,15 @@ from epsilometer.corpora.grammars.rules import Choice, Parts, Rule, Slot, compil
 if TYPE_CHECKING:
     from faker import Faker
 
-LARGEST = 20_000  # largest number of texts of a corpus; the grammars were tried up to this size
+LARGEST = 20_000  # texts of one corpus; the grammar has been tried up to here
 
 _QUERY_WORDS = range(4, 17)
 _REVIEW_WORDS = range(10, 26)
 _JUDGED_WORDS = range(4, 17)
 _SPLITS = ("train",) * 15 + ("validation",) * 2 + ("test",) * 3
-_ACCEPTABLE = {1: 0.7, 0: 0.3}  # shares of the sentences in the test split
+_ACCEPTABLE = {1: 0.7, 0: 0.3}  # of the sentences in the test split
 
-# The share of each value of the reviews' labels.
+# The labels of the reviews: their values and the share of each.
 _LABELS: dict[str, dict[Any, float]] = {
     "rating": {5: 0.45, 4: 0.17, 3: 0.12, 2: 0.10, 1: 0.16},
     "gender": {"F": 0.5, "M": 0.5},
@@ -48,7 +46,7 @@ _LABELS: dict[str, dict[Any, float]] = {
 }
 _IDENTIFIED = {True: 0.1, False: 0.9}
 
-# The grammar's name of each value, and the Faker locale of an author's names and numbers.
+# What the grammar calls the values, and where an author's names and numbers come from.
 _TASTE = {"F": "F", "M": "M", "under_35": "young", "35_54": "middle", "over_54": "old"}
 _TASTE |= dict(zip(_LABELS["country"], ("uk", "us", "de", "dk", "fr"), strict=True))
 _LOCALE = dict(zip(_LABELS["country"], ("en_GB", "en_US", "de_DE", "da_DK", "fr_FR"), strict=True))
@@ -64,12 +62,12 @@ _Row: TypeAlias = tuple[str, list[str], list[str]]  # text, identifiers, their k
 
 
 def generate(name: str, count: int, seed: int) -> pl.DataFrame:
-    """Return `count` distinct texts of the corpus `name`: "queries", "reviews" or "judgements".
+    """`count` distinct texts of the corpus `name`: "queries", "reviews" or "judgements".
 
-    Columns: text, split (train, validation, test: 75, 10, 15 %), the labels (queries: intent; reviews: rating, gender,
-    age_group, country; judgements: acceptable), identifiers (list[str]: the names, addresses and numbers in the text,
-    verbatim) and identifier_kinds. Except for judgements, the splits have the same shares of labels. Raises UserError
-    for an unknown name, a count outside 1 to LARGEST or a negative seed.
+    Returns the columns text, split (train, validation, test: 75, 10, 15 %, but for judgements alike in their labels),
+    the labels (of queries: intent; of reviews: rating, gender, age_group, country; of judgements: acceptable) and
+    identifiers (list[str]: the names, addresses and numbers that the text holds, verbatim). Raises UserError for an
+    unknown name, a count outside 1 to LARGEST or a negative seed.
     """
     corpora: dict[str, Callable[[int, np.random.Generator], tuple[pl.DataFrame, list[_Row]]]]
     corpora = {"queries": _queries, "reviews": _reviews, "judgements": _judgements}
@@ -125,7 +123,7 @@ def _reviews(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, list[_
 
 
 def _judgements(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, list[_Row]]:
-    """Return sentences, with their twins except in the test split; the last sentence of a split may lack its twin."""
+    """Sentences, each with its twin but in the test split; the last pair of a split may lack the twin."""
     validation, test = round(0.1 * count), round(0.15 * count)
     sizes = {"train": count - validation - test, "validation": validation, "test": test}
     of_test = _quota(_ACCEPTABLE, test, rng)
@@ -143,7 +141,7 @@ def _judgements(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, lis
 
 
 def _twins(count: int, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
-    """Yield `count` pairs (sentence, ungrammatical twin) of distinct texts, equally many from each template."""
+    """So many pairs (sentence, its ungrammatical twin), of which no two texts are alike, from each template as many."""
     templates, slots = _templates(), _words()
     seen = set[str]()
     for number in range(count):
@@ -157,13 +155,13 @@ def _twins(count: int, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
 
 
 def _templates() -> list[str]:
-    """Return the templates of judged sentences."""
+    """The templates of judged sentences."""
     lines: list[str] = grammar("judgements")["templates"].splitlines()
     return [line for line in lines if not line.startswith("#")]
 
 
 def _words() -> dict[str, Sequence[object]]:
-    """Return the words of judged sentences by slot; a word with several forms has them as attributes."""
+    """The words of judged sentences by slot; those of several forms have each as an attribute."""
     forms, words = (grammar("judgements")[section] for section in ("forms", "words"))
     return {slot: [_forms(word, forms.get(slot, [])) for word in text.split(", ")] for slot, text in words.items()}
 
@@ -176,14 +174,14 @@ def _forms(word: str, names: list[str]) -> object:
 
 
 def _judged(template: str, values: Mapping[str, object], wrong: int) -> str:
-    """Return the sentence of a template, with the right (wrong=0) or the wrong (1) alternative of each bracket."""
+    """The sentence with the right or the wrong alternative in its brackets."""
     text = " ".join(_RIGHT_WRONG.sub(lambda match: match[1 + wrong], template).format(**values).split())
     text = text.replace(" ?", "?")
     return text[0].upper() + text[1:] + ("" if text.endswith("?") else ".")
 
 
 def _distinct(write: Callable[..., _Row], arguments: list[tuple[Any, ...]], words: range) -> list[_Row]:
-    """Return a new row for each of the arguments, with a number of words in `words`, and no long word twice."""
+    """One row for each of the arguments, redrawn until its length fits, it repeats no long word and it is new."""
     rows: dict[str, _Row] = {}
     for argument in arguments:
         key = None
@@ -196,14 +194,14 @@ def _distinct(write: Callable[..., _Row], arguments: list[tuple[Any, ...]], word
 
 
 def _quota(shares: Mapping[Any, float], count: int, rng: np.random.Generator) -> list[Any]:
-    """Return `count` values in random order, each as often as its share requires (rounded)."""
+    """`count` values in random order, each as often as its share asks (rounded)."""
     ends = np.rint(np.cumsum([0.0, *shares.values()]) * count).astype(int)
     values = [value for value, times in zip(shares, np.diff(ends), strict=True) for _ in range(times)]
     return [values[i] for i in rng.permutation(count)]
 
 
 def _splits(labels: pl.DataFrame, rng: np.random.Generator) -> pl.Series:
-    """Return the split of each row. Rows are sorted by label, and every twenty of them are split 15, 2, 3."""
+    """The split of each row. Rows sorted by label are dealt out twenty at a time, so that splits have alike labels."""
     order = labels.with_row_index("row").sort(labels.columns, maintain_order=True)["row"].to_numpy()
     rounds = [rng.permutation(_SPLITS) for _ in range(-(-len(order) // len(_SPLITS)))]
     splits = np.empty(len(order), dtype=object)
@@ -215,7 +213,7 @@ def _splits(labels: pl.DataFrame, rng: np.random.Generator) -> pl.Series:
 
 
 class _Draft:
-    """A text being written. A rule comes from the first scope that has it, and avoids alternatives already used."""
+    """A text being written. Each rule is looked up in the first scope that has it; no alternative is used twice."""
 
     def __init__(
         self,
@@ -239,7 +237,7 @@ class _Draft:
             return self.planted[-1]
         if rule in self._item:
             form = self._item[rule]
-            if rule in ("an item", "it", "them"):  # after its first mention, the item is a pronoun
+            if rule in ("an item", "it", "them"):  # named once, the thing is a pronoun from here on
                 self._item |= {"it": self._item["they"], "them": self._item["those"]}
             return form
         alternatives = next(scope[rule] for scope in self._scopes if rule in scope)
@@ -264,7 +262,7 @@ class _Draft:
 
 
 def _item_forms(item: str) -> dict[str, str]:
-    """Return the names of the bought item, and the words that agree with it in number, by rule."""
+    """The thing bought and the words that agree with it in number."""
     plural = item.startswith(("a pair of ", "a set of "))
     name = "the " + re.sub("^an? (pair of |set of )?", "", item)
     singular_or_plural = {
@@ -281,13 +279,13 @@ def _item_forms(item: str) -> dict[str, str]:
 
 
 def _tidied(text: str) -> str:
-    """Return the text without the gaps that empty options leave, and with "an" for "a" before a vowel."""
+    """The text without the gaps that empty options leave, and with "an" for "a" before a vowel."""
     return _BARE_ARTICLE.sub(r"\1n ", _GAP.sub("", text))
 
 
 # Identifiers
 
-_IDENTIFIERS = {  # kinds by the rule that plants an identifier
+_IDENTIFIERS = {  # rules that plant one, and what it is
     **dict.fromkeys(("person", "staffer", "signature"), "name"),
     "email": "e-mail address",
     "phone": "phone number",
@@ -301,7 +299,7 @@ _PROVIDERS = (
     "lorem",
     "person",
     "phone_number",
-)  # all of Faker's providers would take twice as long to load
+)  # all there are would take twice as long to load
 
 
 def _faker(locale: str, rng: np.random.Generator) -> Faker:
