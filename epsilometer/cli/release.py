@@ -64,21 +64,23 @@ def release(
             "texts reveals which rare labels occur",
             "EPS-U074",
         )
-    built = _built(mechanism, public, labels, per_person=per_person, entries=settings)
-    if workers > 1 or ray is not None:
-        built = _on_workers(built, workers, ray)
+    built = _on_workers(_built(mechanism, public, labels, per_person=per_person, entries=settings), workers, ray)
     corpus = _corpus(file, reading, recording.person, label)
     if recording.person is None:
         note("without --person each text counts as a person: an author of two texts is protected half as well")
     publication = Publication(mechanism, built, epsilon, recording.folder(file), again=recording.again)
     released, standing = publication.publish(corpus, out)
     note(f"{len(released.texts):,} texts are in {out}, and their claim is in {statement_of(out).name}")
-    if publication.guesses is not None:
-        most = f"{publication.guesses:g} of 100"
-        note(f"an adversary who knows all other texts guesses right at most {most} times; 50 is chance")
+    _say_guesses(publication.guesses)
     recording.say(standing)
     for line in for_the_curator(built, corpus, released).describe():
         note(f"for the curator alone, not for publication: {line}")
+
+
+def _say_guesses(guesses: float | None) -> None:
+    if guesses is not None:
+        most = f"{guesses:g} of 100"
+        note(f"an adversary who knows all other texts guesses right at most {most} times; 50 is chance")
 
 
 def _on_workers(built: CorpusMechanism, workers: int, ray: str | None) -> CorpusMechanism:
@@ -86,13 +88,16 @@ def _on_workers(built: CorpusMechanism, workers: int, ray: str | None) -> Corpus
     from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
     from epsilometer.runtime.scaling import Engine
 
+    if (engine := Engine(workers, ray)).here:
+        return built
+
     if not isinstance(built, VoteHistogram):
         raise UserError(
             f"--workers and --ray divide the embedding of private texts, and {type(built).__name__} embeds none; leave "
             "them out",
             "EPS-U124",
         )
-    return built.on(replace(built.public, engine=Engine(workers, ray)))
+    return built.on(replace(built.public, engine=engine))
 
 
 def _built(

@@ -20,7 +20,6 @@ from dvc.repo import Repo
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.yaml_text import check_aliases
-from epsilometer.pipeline import params_memory
 from epsilometer.pipeline.bookkeeping import Say
 from epsilometer.project.site_cache import keep_private
 from epsilometer.runtime.waiting import waiting_for
@@ -55,7 +54,6 @@ def opened(say: Say = note) -> Repo:
     say: is called with a note on a damaged site cache, which is rebuilt. Raises UserError if another user can write the
     site cache, and for YAML whose aliases expand to too much.
     """
-    params_memory.install()
     project = Path(Repo.find_root())
     _check_yaml(project)
     site_cache = keep_private(project)
