@@ -1,4 +1,4 @@
-"""What a released corpus is like, beside the texts that it stands for: five data sets, and public texts of two kinds.
+"""Released corpora compared with held-out texts: five data sets, and public texts of two kinds.
 
 3,000 private texts are released at a pure epsilon of 1 by replacement of one text, by `vote_histogram`, and by
 `private_evolution` in 3 rounds. The 2,000 unlabelled public texts are of the same data set (no domain shift) or of
@@ -14,7 +14,8 @@ texts, and its own noise. Every figure compares the release, with its weights, w
   cosine. It is 0 on average for a release that repeats no private text. Noisy votes release public texts, so they can
   fail this check only if private texts are among them; the row of private texts shows what a copy would give.
 
-The private texts as they are show how far apart two samples of one data set are by chance.
+The private texts as they are show how far apart two samples of one data set are by chance. All seeds draw from the
+same 6,800 texts of a data set at most, so an interval covers the mean over draws from these texts.
 
 usage: python -m benchmarks.likeness     reads files of ../shared/data, and chitchat-dataset; writes results/likeness
 """

@@ -118,7 +118,7 @@ class ShownByLaw(Protocol):
         """Return the evidence of a law that proves the limit kept, or the reason to ignore this law.
 
         The evidence is None if rewrites refute the law or cannot test it; otherwise the reason is None. Both are None
-        if there is no law or it does not prove the limit kept.
+        if the law is missing or does not prove the limit kept.
         """
         ...
 

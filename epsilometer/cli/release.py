@@ -13,6 +13,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 
 if TYPE_CHECKING:
+    from epsilometer.auditing.corpora.publishing import Publication
     from epsilometer.core.corpus_mechanism import CorpusMechanism, PrivateCorpus
 
 
@@ -71,16 +72,21 @@ def release(
     publication = Publication(mechanism, built, epsilon, recording.folder(file), again=recording.again)
     released, standing = publication.publish(corpus, out)
     note(f"{len(released.texts):,} texts are in {out}, and their claim is in {statement_of(out).name}")
-    _say_guesses(publication.guesses)
+    _say_guesses(publication)
     recording.say(standing)
     for line in for_the_curator(built, corpus, released).describe():
         note(f"for the curator alone, not for publication: {line}")
 
 
-def _say_guesses(guesses: float | None) -> None:
-    if guesses is not None:
-        most = f"{guesses:g} of 100"
-        note(f"an adversary who knows all other texts guesses right at most {most} times; 50 is chance")
+def _say_guesses(publication: Publication) -> None:
+    from epsilometer.core.guarantees import Granularity
+
+    if publication.guesses is not None:
+        claim = publication.mechanism.guarantee(publication.epsilon)
+        others = "the texts of everybody else" if claim.granularity is Granularity.USER else "all other texts"
+        note(
+            f"an adversary who knows {others} is right in at most {publication.guesses:g} of 100 guesses; 50 is chance"
+        )
 
 
 def _on_workers(built: CorpusMechanism, workers: int, ray: str | None) -> CorpusMechanism:
@@ -90,7 +96,6 @@ def _on_workers(built: CorpusMechanism, workers: int, ray: str | None) -> Corpus
 
     if (engine := Engine(workers, ray)).here:
         return built
-
     if not isinstance(built, VoteHistogram):
         raise UserError(
             f"--workers and --ray divide the embedding of private texts, and {type(built).__name__} embeds none; leave "

@@ -16,7 +16,7 @@ they are replaced as follows.
       A = kappa / (s + v) - (kappa / s^2) sum_k s^-k W_k / sum_k s^-k U_k,    W_k = (k + 1/2) U_k + 2 p^2 dU_k/dp^2,
 
   in which nothing cancels. Five terms leave an error of about s^-5, below 1e-15.
-- ln M is summed by its power series, or by the same expansion if s >= 1,000.
+- ln M is summed by its power series, or by the same expansion if s >= 1,000 (in arrays, for densities, s >= 190).
 
 The component t = b'y of a draw along another unit vector b: let a = mu'b, and let q be a uniform direction orthogonal
 to b. Then y = t b + sqrt(1 - t^2) q, and kappa mu'y = kappa a t + kappa sqrt((1 - a^2)(1 - t^2)) w, where w is the

@@ -8,7 +8,7 @@ with as many texts to learn from and to test on; the public texts stay the same.
 
 1. Student's, of the five F1. Folds share training texts, so the variance of their mean is s^2 (1 / 5 + r) instead of
    s^2 / 5, with r the number of tests over that of training texts of a fold (Nadeau and Bengio 2003). Two folds have
-   about three quarters of their training texts in common. If the correlation of their F1 is no larger, r is at most 3.
+   about three quarters of their training texts in common. If their F1 correlate by at most that, r is at most 3.
    Public texts alone teach all folds the same, so their r is 0.
 2. Clopper and Pearson's, of a share of as many independent test texts. So folds that agree are not certain. A macro
    average of L labels with n_l test groups each has about the variance of a share of L^2 / sum(1 / n_l) texts, or of

@@ -332,7 +332,7 @@ class Product:
 
 
 def _above(values: Array) -> Array:
-    """Return the [N + 1] suffix sums of the values [N], the last of which is 0."""
+    """Return the [N + 1] suffix sums of the values [N]; the last sum is 0."""
     return np.append(np.cumsum(values[::-1])[::-1], 0.0)
 
 
