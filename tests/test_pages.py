@@ -615,7 +615,6 @@ def test_the_commands_of_a_page_run_one_after_another(
         "audit": ["--trials", "20"],
         "calibrate": ["--budget", "800"],
         "compare": ["--trials", "20"],
-        "paper": ["--trials", "20", "--budget", "800"],
         "decide": ["--trials", "60", "--attacks", "lexical,length"],
         "reaudit": ["--trials", "20", "--attacks", "lexical,length"],
         "gate": ["--budget", "500", "--attacks", "lexical,length"],  # too few trials to decide, as the exit code shows
@@ -630,7 +629,7 @@ def test_the_commands_of_a_page_run_one_after_another(
             more = [*more, "--budget", "800"]
         ended = status([command, *arguments, *more])
         allowed = {"gate": (0, 1, 3), "decide": (0, 1, 3)} if page in ("gate-limits", "questions") else {}
-        judging = ("gate", "calibrate", "training", "decide", "reaudit", "paper")
+        judging = ("gate", "calibrate", "training", "decide", "reaudit")
         assert ended in allowed.get(command, (0, 3) if at_loss or command in judging else (0,)), call
 
 

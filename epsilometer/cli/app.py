@@ -20,7 +20,6 @@ from epsilometer.cli import (
     exact,
     gate,
     init,
-    paper,
     pipeline,
     release,
     results,
@@ -121,7 +120,6 @@ _add(
     {
         "compare": calibrate.compare,
         "calibrate": calibrate.calibrate,
-        "paper": paper.paper,
         "reaudit": decide.reaudit,
         "watch": watch.watch,
         "claims": claims.claims,

@@ -21,8 +21,9 @@ from epsilometer.cli.options import (
     Trials,
     mechanism_at,
     settings_of,
+    writable,
 )
-from epsilometer.cli.output import show
+from epsilometer.cli.output import show, tell
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 from epsilometer.runtime.withholding import withheld
@@ -187,25 +188,41 @@ def conclude(rows: Sequence[Mapping[str, Any]], as_json: bool, of: str = "{mecha
 
 @dataclass(frozen=True)
 class AtLossOptions:
-    """A loss to which both mechanisms are calibrated before they are compared."""
+    """A loss to which all mechanisms are calibrated before they are compared."""
 
     at_loss: Annotated[
-        float | None, typer.Option(help="Compare both at the epsilons where their loss is this, in nats.")
+        float | None, typer.Option(help="Compare all at the epsilons where their loss is this, in nats.")
     ] = None
     match: Match = None
     budget: Rewritings = BUDGET
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for a figure (PDF), a LaTeX table and sentences.", file_okay=False)
+    ] = None
+    settings: Settings = field(default_factory=list)
 
-    def check(self, sides: Sequence[tuple[str, float | None]], file: Path | None) -> None:
-        """Refuse options without effect, and an epsilon together with --at-loss, which determines epsilon."""
+    def check(self, sides: Sequence[tuple[str, float | None]], file: Path | None, of_text: bool) -> None:
+        """Refuse options without effect, and an epsilon together with --at-loss, which determines epsilon.
+
+        of_text: True for the question which_text.
+        """
         if self.at_loss is None:
-            if self.match is not None or self.budget != BUDGET:
-                raise UserError("--match and --budget need --at-loss; give it, or leave them out", "EPS-U092")
+            if self.match is not None or self.budget != BUDGET or self.out or self.settings:
+                raise UserError(
+                    "--match, --budget, --out and --set need --at-loss; give it, or leave them out", "EPS-U092"
+                )
+            if len(sides) > 2:
+                raise UserError(
+                    f"only --at-loss compares more than two mechanisms, got {len(sides)}; give it, or name two",
+                    "EPS-U091",
+                )
             return
         if file is None or any(epsilon is not None for _, epsilon in sides):
             raise UserError(
-                "--at-loss needs a FILE of texts and two mechanisms without an epsilon, as `compare tem mvc FILE`",
+                "--at-loss needs a FILE of texts and mechanisms without an epsilon, as `compare tem mvc FILE`",
                 "EPS-U093",
             )
+        if self.out is not None and not of_text:
+            raise UserError("--out writes the figures of which_text; leave --out or --question out", "EPS-U125")
 
     @property
     def search(self) -> Search:
@@ -219,7 +236,9 @@ def compare(
     first: Annotated[
         str, typer.Argument(help="A mechanism and its epsilon: tem=11. If it takes no epsilon, its name: presidio.")
     ],
-    second: Annotated[str, typer.Argument(help="The mechanism to compare it with: mvc=70.")],
+    second: Annotated[
+        str, typer.Argument(help="The mechanism to compare it with: mvc=70. With --at-loss also several: mvc,santext.")
+    ],
     file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} Default: the trials of the last audit.")] = None,
     trials: Trials = None,
     *,
@@ -235,34 +254,67 @@ def compare(
     `questions` in params.yaml that have the same settings, data set and trials.
 
     With --at-loss each mechanism is first calibrated to that loss, by at most --budget rewrites, with candidates as
-    --match says. The exit code is 3 if one of them could not be.
+    --match says; --set is for the first one. The exit code is 3 if one of them could not be calibrated.
+
+    With --out, the losses and the mean cosine of text and rewrite (jaccard without the extra `models`) are also written
+    for a paper: at-loss.pdf, at-loss-table.tex (LaTeX with booktabs) and at-loss-text.tex.
     """
     from epsilometer.cells.comparing import compare_cells
+    from epsilometer.doors.at_loss import calibrated_to, compared_at
     from epsilometer.doors.compare import compare_on
     from epsilometer.pipeline.comparing import compare_entries
     from epsilometer.pipeline.params import read
 
-    left, right = mechanism_at(first), mechanism_at(second)
-    at.check((left, right), file)
+    names = [first, *second.split(",")]
+    sides = [mechanism_at(name) for name in names]
+    at.check(sides, file, asked_for.is_which_text)
     if at.at_loss is not None and file is not None:
-        from epsilometer.doors.at_loss import calibrated_to, compared_at
-
-        question, texts = asked_for.chosen, asked_for.texts(file, reading)
+        texts = asked_for.texts(file, reading)
+        mechanisms: dict[str, dict[str, Any]] = {name: {} for name in names}
+        mechanisms[first] = settings_of(first, at.settings, None)
+        if at.out is not None:
+            return _write(texts, mechanisms, at, trials, name=file.name, as_json=as_json)
         with withheld():
-            both = calibrated_to(texts, [first, second], at.at_loss, at.search, questions=[question])
-            rows = compared_at(both, question, trials).compared if both.is_complete else both.calibrated
-        if not both.is_complete:
+            every = calibrated_to(texts, mechanisms, at.at_loss, at.search, questions=[asked_for.chosen])
+            rows = compared_at(every, asked_for.chosen, trials).compared if every.is_complete else every.calibrated
+        if not every.is_complete:
             conclude(rows, as_json, "{mechanism}")
         rows = [{"dataset": file.name, **row} for row in rows]
     elif file is None:
         params = read()
         with withheld():
             if asked_for.is_which_text and params.cells:
-                rows = compare_cells(params, left, right, params.audit.alpha)
+                rows = compare_cells(params, sides[0], sides[1], params.audit.alpha)
             else:
-                rows = compare_entries(params, left, right, asked_for.question, settings=asked_for.settings)
+                rows = compare_entries(params, sides[0], sides[1], asked_for.question, settings=asked_for.settings)
     else:
         question, texts = asked_for.chosen, asked_for.texts(file, reading)
         with withheld():
-            rows = compare_on(texts, left, right, trials, question=question, name=file.name)
+            rows = compare_on(texts, sides[0], sides[1], trials, question=question, name=file.name)
     show(rows, as_json)
+
+
+def _write(
+    texts: Sequence[str] | pl.DataFrame,
+    mechanisms: Mapping[str, Mapping[str, Any]],
+    at: AtLossOptions,
+    trials: int | None,
+    *,
+    name: str,
+    as_json: bool,
+) -> None:
+    """Write the files of a paper to the folder of --out, and print its sentences. name: the name of the texts."""
+    from epsilometer.doors.at_loss import article  # loads the drawing library before any work
+
+    assert at.at_loss is not None
+    assert at.out is not None
+    writable(at.out / "at-loss.pdf")
+    with withheld():
+        measured = article(texts, mechanisms, at.at_loss, at.search, trials=trials, name=name)
+    written = measured.write(at.out)
+    if as_json:
+        show(measured.rows, as_json)
+    else:
+        tell(*(path.resolve() for path in written), "", *measured.sentences)
+    if not all(each.loss for each in measured.mechanisms):
+        raise typer.Exit(3)

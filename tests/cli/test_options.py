@@ -43,7 +43,7 @@ def test_there_are_few_commands_and_options() -> None:
     """An option that several commands have counts once. docs/design.md says why each command is there."""
     top: Any = typer.main.get_command(commands.app)
     options = {o.opts[0] for each in leaves().values() for o in each.params if o.param_type_name == "option"}
-    assert len(top.commands) <= 23
+    assert len(top.commands) <= 22
     assert len(options) <= 120
 
 

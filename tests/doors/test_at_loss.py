@@ -191,25 +191,13 @@ def test_commands(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
     Path("texts.txt").write_text("\n".join(TEXTS))
     Path("mine.py").write_text(MINE)
     Path("half.py").write_text(MINE.replace("epsilon / 2", "epsilon / 4"))
-    words = ["texts.txt", "--mechanism", "mine.py", "--against", "half.py", "--trials", "200", "--budget", "9000"]
-    code, out, err = call(capsys, "paper", *words, "--out", "out")
+    at = ["mine.py", "half.py", "texts.txt", "--at-loss", "1", "--match", "words"]
+    at += ["--trials", "200", "--budget", "9000"]
+    code, out, err = call(capsys, "compare", *at, "--out", "out")
     assert code == 0, err
     assert {path.name for path in Path("out").iterdir()} == {"at-loss.pdf", "at-loss-table.tex", "at-loss-text.tex"}
     assert "mine and half leak differently" in out
     assert "2 of 2 mechanisms calibrated: half.py at epsilon" in err
-    at = [
-        "mine.py",
-        "half.py",
-        "texts.txt",
-        "--at-loss",
-        "1",
-        "--match",
-        "words",
-        "--trials",
-        "200",
-        "--budget",
-        "9000",
-    ]
     code, both, _ = call(capsys, "compare", *at, "--json")
     assert code == 0
     assert json.loads(both)[0]["finding"].startswith("no evidence that mine.py=")
@@ -223,10 +211,13 @@ def test_commands(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
         (["compare", "a=1", "b=1", "texts.txt", "--match", "words"], "EPS-U092"),
         (["compare", "a=1", "b", "texts.txt", "--at-loss", "1"], "EPS-U093"),
         (["compare", "a", "b", "--at-loss", "1"], "EPS-U093"),
-        (["paper", "texts.txt", "--mechanism", "tem", "--against", "tem"], "EPS-U091"),
-        (["paper", "texts.txt", "--mechanism", "tem", "--against", ","], "EPS-U091"),
-        (["paper", "texts.txt", "--mechanism", "tem", "--against", "mvc", "--out", "texts.txt/x"], "EPS-U059"),
-        (["paper", "texts.txt", "--mechanism", "tem", "--against", "mvc", "--trials", "0"], "EPS-A178"),
+        (["compare", "a=1", "b=1", "texts.txt", "--out", "out"], "EPS-U092"),
+        (["compare", "a=1", "b=1", "texts.txt", "--set", "m=2"], "EPS-U092"),
+        (["compare", "a=1", "b=1,c=1", "texts.txt"], "EPS-U091"),
+        (["compare", "tem", "tem", "texts.txt", "--at-loss", "1", "--out", "out"], "EPS-Q071"),
+        (["compare", "tem", "mvc", "texts.txt", "--at-loss", "1", "--out", "texts.txt/x"], "EPS-U059"),
+        (["compare", "tem", "mvc", "texts.txt", "--at-loss", "1", "--out", "out", "--trials", "0"], "EPS-A178"),
+        (["compare", "tem", "mvc", "texts.txt", "--at-loss", "1", "--out", "o", "--question", "tail"], "EPS-U125"),
     ],
 )
 def test_options_without_effect_are_refused(
