@@ -22,6 +22,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from epsilometer.core.component import component
 from epsilometer.core.corpus_mechanism import PrivateCorpus, Release
@@ -36,13 +37,23 @@ _PEOPLE = 1024  # people whose sets are sampled at a time
 
 @component
 class LocalVotes(VoteHistogram):
-    """Local votes. Settings as in `vote_histogram`; one text of each person counts."""
+    """Local votes. Settings as in `vote_histogram`, but `most` must be 1, since each vote spends epsilon.
+
+    The claim assumes that every label is listed: who has another label sends nothing.
+    """
 
     control: ClassVar[bool] = True
 
+    @model_validator(mode="after")
+    def _one_vote(self) -> LocalVotes:
+        if self.most != 1:
+            raise ValueError(f"most must be 1, since each vote spends the whole epsilon, got {self.most}")
+        return self
+
     def guarantee(self, epsilon: float) -> Guarantee:
-        """Epsilon for each person's vote, against anyone who sees the sent values."""
-        return Guarantee(epsilon, Granularity.USER, Neighbours.ANY, public=", ".join(self.public_sources))
+        """Epsilon for the vote of each person (of each text for unit: document), to anyone who sees the sent values."""
+        unit = Granularity.USER if self.unit == "user" else Granularity.DOCUMENT
+        return Guarantee(epsilon, unit, Neighbours.ANY, public=", ".join(self.public_sources))
 
     def release(self, corpus: PrivateCorpus, epsilon: float, noise: Noise) -> Release:
         """Return a release as in `CorpusMechanism`."""

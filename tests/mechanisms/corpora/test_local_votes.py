@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from epsilometer.core.corpus_mechanism import PrivateCorpus
-from epsilometer.core.guarantees import Neighbours
+from epsilometer.core.guarantees import Granularity, Neighbours
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.corpora.local_votes import _PROTOCOLS, LocalVotes, _subset, debiased, variance_of_one
 from tests.support.corpora import LABELS, PUBLIC, TEXTS, TOPICS, words_as_vectors
@@ -52,3 +53,14 @@ def test_a_release_of_the_twin(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(release.texts) == len(PUBLIC)
     assert release.labels
     assert np.mean([a == b for a, b in zip(release.labels, list(TOPICS) * 10, strict=True)]) > 0.9
+
+
+def test_the_claim_is_of_the_unit_that_votes_once() -> None:
+    """A second vote of a person would spend epsilon again, so it is refused."""
+    of = {"resource": PUBLIC, "labels": tuple(TOPICS), "m": 4}
+    assert LocalVotes(**of, unit="document").guarantee(1.0).granularity is Granularity.DOCUMENT
+    assert LocalVotes(**of).guarantee(1.0).granularity is Granularity.USER
+    with pytest.raises(ValidationError):
+        LocalVotes(**of, most=2)
+    people = ["ann"] * len(TEXTS)
+    assert LocalVotes(**of).votes(PrivateCorpus(TEXTS, people, LABELS), 1.0, b"key").sum() == 1
