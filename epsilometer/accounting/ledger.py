@@ -38,7 +38,7 @@ from epsilometer.core.own_folder import own_folder
 _ENTRIES, _KEY = "ledger.jsonl", "key"
 _UNBOUNDED = "unbounded"
 _WHOLE = (Granularity.DOCUMENT, Granularity.USER)
-_TIMES = {Neighbours.ANY: 1, Neighbours.REPLACED: 1, Neighbours.ADDED_OR_REMOVED: 2}  # such changes in one replacement
+_TIMES = {Neighbours.ANY: 1, Neighbours.REPLACED: 1, Neighbours.ADDED_OR_REMOVED: 2}  # changes that replace one person
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ def spent(claim: Guarantee | None, times: int) -> Sum:
 class Standing:
     """The ledger after an entry.
 
-    before, after: the largest sum of a person in this release, without and with this release. again: the number of its
-    people who are in an earlier release. of_all: the sum for a person with one text in every release of the ledger. It
-    does not reveal who is in a release, and is an upper bound for every person with at most one text in each.
+    before, after: the largest sum of a person in this release, without and with this release. again: the number of
+    people in this release who are in an earlier one. of_all: the sum for a person with one text in every release of the
+    ledger. It does not reveal who is in a release, and bounds the sum of every person with at most one text in each.
     """
 
     before: Sum
