@@ -17,7 +17,7 @@ from epsilometer.models.locate import ENCODER
 from epsilometer.runtime.progress import track
 
 _CHUNK = 2048  # distinct rewrites encoded at a time
-_KEPT = 1 << 14  # texts whose vectors are cached: 25 MB
+_KEPT = 1 << 14  # largest number of cached vectors (25 MB)
 
 
 @component

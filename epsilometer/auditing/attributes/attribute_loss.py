@@ -96,7 +96,7 @@ def rows(
 
 
 def even_trials(truth: NDArray[np.integer], classes: int, noise: Noise) -> NDArray[np.int64]:
-    """Return [m, k]: indices of units, one of each class in every row, none twice. m is the size of the rarest class.
+    """Return [m, k]: indices of distinct units, one of each class in every row. m is the size of the rarest class.
 
     truth: [n] indices of classes, each present; noise: one stream.
     """

@@ -24,8 +24,8 @@ class Finding:
     witness:  the inputs x, x' of that pair, and the output y with the pair's largest loss; with draws, y may be an
               event in words.
     inputs:   the number of compared inputs.
-    bound:    an upper bound on the excess over the claim of any pair of the whole vocabulary, if the law's structure
-              gives one.
+    bound:    an upper bound on worst - claimed over all pairs of the whole vocabulary, if the law's structure gives
+              one.
     testable: the largest claim that this number of draws could refute if the most frequent output at one input never
               occurred at the other; None if the law is computed.
     noise_p:  for continuous noise, the p-value of the claimed density (`noise_fit`).

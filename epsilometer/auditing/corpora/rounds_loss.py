@@ -11,8 +11,9 @@ the loss of all rounds is dominated by
     S = r (2 K - R D),   K ~ Binomial(R D, p).
 
 This law is exact if the two texts vote for different cells in every round, as two texts with different labels do. If
-they share a cell in some rounds, it is an upper bound. For c > 1, a round is epsilon / R-private, and randomised
-response dominates it (Kairouz, Oh and Viswanath 2015): S has r = epsilon / R and D = 1, and is an upper bound.
+the texts share a cell in some rounds, the law is an upper bound. For c > 1, a round is epsilon / R-private, and
+randomised response dominates it (Kairouz, Oh and Viswanath 2015): S has r = epsilon / R and D = 1, and is an upper
+bound.
 """
 
 from __future__ import annotations
