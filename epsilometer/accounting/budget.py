@@ -1,4 +1,4 @@
-"""The noise for a target epsilon: the smallest noise whose exact epsilon has an upper bound below the target."""
+"""The smallest noise at which the upper bound on the exact epsilon of a training is at most a target."""
 
 from __future__ import annotations
 

@@ -7,29 +7,31 @@ steps is at most that of T independent copies of the pair, and equal to it in th
 law of the pair's loss L = ln P/P' under P is needed.
 
 **Gaussian, Poisson with rate q, one example added or removed** (or zeroed, which leaves its gradient out of the sum).
-If the example is removed, P = (1-q) N(0, s^2) + q N(1, s^2) and P' = N(0, s^2); if it is added, P and P' are exchanged
-(Zhu, Dong and Wang 2022, theorem 11). Both pairs are needed, since neither has the larger loss at every eps.
+The noise has the standard deviation s. If the example is removed, P = (1-q) N(0, s^2) + q N(1, s^2) and
+P' = N(0, s^2); if the example is added, P and P' are exchanged (Zhu, Dong and Wang 2022, theorem 11). Both pairs are
+needed, since neither has the larger loss at every eps.
 
 **Gaussian, Poisson, one example replaced**: P = (1-q) N(0, s^2) + q N(1, s^2), P' = (1-q) N(0, s^2) + q N(-1, s^2).
-Proof that it dominates the pair of any two gradients g, g' of length at most 1. Let k = e^eps >= 1, R = N(0, s^2 I),
-A = N(g, s^2 I), B = N(g', s^2 I), and S any set. Then P(S) - k P'(S) = q A(S) - (k-1)(1-q) R(S) - k q B(S). By Neyman
-and Pearson R(S) >= Phi(Phi^-1(A(S)) - |g|/s) and B(S) >= Phi(Phi^-1(A(S)) - |g - g'|/s), where |g| <= 1 and |g - g'|
-<= 2. In the pair above, a half-line with the same A(S) attains both bounds at once, at |g| = 1, |g - g'| = 2. For k < 1
-the proof applies to P and P' exchanged, which are again a pair of this kind.
+Proof that this pair dominates the output laws, here P and P', of any two gradients g, g' of length at most 1. Let
+k = e^eps >= 1, R = N(0, s^2 I), A = N(g, s^2 I), B = N(g', s^2 I), and S any set of outputs. Then
+P(S) - k P'(S) = q A(S) - (k-1)(1-q) R(S) - k q B(S). By Neyman and Pearson R(S) >= Phi(Phi^-1(A(S)) - |g|/s) and
+B(S) >= Phi(Phi^-1(A(S)) - |g - g'|/s), where |g| <= 1 and |g - g'| <= 2. In the pair above, a half-line with the same
+A(S) attains both bounds at once, at |g| = 1, |g - g'| = 2. For k < 1 the proof applies to P and P' exchanged, which are
+again a pair of this kind.
 
 **A directional draw, replaced**: the von Mises-Fisher laws about opposite directions. The loss is 2 kappa W, where W is
 the cosine between a draw and its mean. Proof that H(theta) = sup_S P_mu(S) - e^eps P_nu(S) grows with the angle theta
 between mu and nu: the best S is a half-space {v'y > c} with v in the plane of mu and nu. Turning nu away from mu in
-this plane lowers v'nu, and this lowers P_nu(v'y > c). To see this, take any two means m and n with v'm > v'n, and let
-y* be the mirror image of y in the hyperplane between them. If y lies on the side of m, then P_m is denser at y than
-P_n, and v'y > v'y*. So P_m(v'y > c) is at least P_n(v'y > c).
+this plane lowers v'nu, and a lower v'nu lowers P_nu(v'y > c): take any two means m and n with v'm > v'n, and let y* be
+the mirror image of y in the hyperplane between m and n. If y lies on the side of m, then P_m is denser at y than P_n,
+and v'y > v'y*. So P_m(v'y > c) is at least P_n(v'y > c).
 
 **A directional draw, zeroed**: the law about a direction, and the uniform law. A zero gradient has a uniform draw.
 All directions are equivalent. The loss is kappa W - ln M. In reverse it is ln M - kappa U, where U is the cosine of a
 uniform draw and M = E e^(kappa U).
 
-A directional draw has no pair for an added or removed example: an average of L - 1 unit vectors has another support
-than an average of L, so no pure epsilon is finite.
+A directional draw has no pair for an added or removed example: an average of n - 1 unit vectors has another support
+than an average of n, so no pure epsilon is finite.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ class Pair(Protocol):
 
 @dataclass(frozen=True)
 class _Sampled:
-    """A pair for Gaussian noise. sigma: its standard deviation, s. rate: the rate q at which an example enters."""
+    """A pair for Gaussian noise. sigma: the noise's standard deviation s. rate: the sampling rate q of an example."""
 
     sigma: float
     rate: float
@@ -170,7 +172,7 @@ class Added(_Sampled):
 class _OfDraw:
     """A directional draw in d dimensions against another law. x is minus the angle between the draw and its mean.
 
-    The loss is slope cos x - offset, which subclasses set.
+    The loss is slope cos x - offset. Subclasses set the slope and the offset.
     """
 
     kappa: float

@@ -1,7 +1,7 @@
 """A ledger of the privacy budget that releases have spent for each person, since epsilons of the same people add up.
 
 It is a file of JSON lines in a folder of the curator, with a key in the same folder. An entry records a release: its
-claim, and for each person a keyed digest of their id with what the release spends for that person. A claim per user
+claim, and for each person a keyed digest of the person's id and the budget that the release spends. A claim per user
 counts once for a person, and a claim per document t times for a person with t texts. A person's sum is the epsilon and
 delta for replacing that person. So a claim for adding or removing a person counts twice, since a replacement is a
 removal and an addition. By group privacy, a claim that counts t times is (t epsilon, t e^((t - 1) epsilon) delta)
@@ -38,12 +38,12 @@ from epsilometer.core.own_folder import own_folder
 _ENTRIES, _KEY = "ledger.jsonl", "key"
 _UNBOUNDED = "unbounded"
 _WHOLE = (Granularity.DOCUMENT, Granularity.USER)
-_TIMES = {Neighbours.ANY: 1, Neighbours.REPLACED: 1, Neighbours.ADDED_OR_REMOVED: 2}  # such changes in one replacement
+_TIMES = {Neighbours.ANY: 1, Neighbours.REPLACED: 1, Neighbours.ADDED_OR_REMOVED: 2}  # changes that replace one person
 
 
 @dataclass(frozen=True)
 class Sum:
-    """The sum spent by several releases. unbounded: the number of releases whose claims bound no epsilon."""
+    """The budget that several releases spend. unbounded: the number of releases whose claims bound no epsilon."""
 
     epsilon: float = 0.0
     delta: float = 0.0
@@ -60,7 +60,7 @@ class Sum:
 
 
 def spent(claim: Guarantee | None, times: int) -> Sum:
-    """Return what a release with this claim spends for a person with this many texts."""
+    """Return the budget that a release with this claim spends for a person with `times` texts."""
     if (
         claim is None
         or claim.granularity not in _WHOLE
@@ -81,9 +81,9 @@ def spent(claim: Guarantee | None, times: int) -> Sum:
 class Standing:
     """The ledger after an entry.
 
-    before, after: the largest sum of a person in this release, without and with this release. again: the number of its
-    people who are in an earlier release. of_all: the sum for a person with one text in every release of the ledger. It
-    does not reveal who is in a release, and is an upper bound for every person with at most one text in each.
+    before, after: the largest sum of a person in this release, without and with this release. again: the number of
+    people in this release who are in an earlier one. of_all: the sum for a person with one text in every release of the
+    ledger. It does not reveal who is in a release, and bounds the sum of every person with at most one text in each.
     """
 
     before: Sum
@@ -131,7 +131,7 @@ class Ledger:
     def _standing(
         self, file: BinaryIO, claim: Guarantee | None, people: Mapping[str, int]
     ) -> tuple[Standing, dict[str, Sum]]:
-        """Return the ledger with this release added, and what the release spends for each person, by digest."""
+        """Return the ledger after this release, and the budget that the release spends for each person, by digest."""
         key = self._key()
         new = {hmac.digest(key, name.encode(), "sha256").hex(): spent(claim, count) for name, count in people.items()}
         totals = dict.fromkeys(new, Sum())

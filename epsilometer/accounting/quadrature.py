@@ -1,7 +1,7 @@
-"""Losses of a pair of laws and their masses, by Gauss-Legendre quadrature over the pair's coordinate.
+"""The losses of a pair of laws, and the mass of each loss, by Gauss-Legendre quadrature over the pair's coordinate.
 
-Panels are a fraction of the density's scale. If losses go on a grid afterwards, panels are also divided where the loss
-equals a grid point, so that no panel has a kink. Errors are about 1e-12 of the mass.
+The width of a panel is a fraction of the density's scale. If losses go on a grid afterwards, panels are also divided
+where the loss equals a grid point, so that no panel has a kink. Errors are about 1e-12 of the mass.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CHUNK = 1 << 16  # panels at a time
 def quadrature(
     pair: Pair, spans: Iterable[tuple[float, float]], h: float | None
 ) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield coordinates, losses and log-masses [n] of a quadrature over spans, divided at grid points of h."""
+    """Yield coordinates, losses and log-masses [n] over spans. h: the step of the grid of losses, or None."""
     for low, high in spans:
         panels = math.ceil((high - low) / pair.scale * _PANELS)
         edges = np.linspace(low, high, panels + 1)

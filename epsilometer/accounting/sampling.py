@@ -1,10 +1,11 @@
 """The sampling of batches, by a schedule of `accounting.schedule`. A batch is the indices of the examples in a step.
 
-The accountant uses the same schedule, so the claim is about the batches that are sampled.
+The accountant uses the same schedule, so the claim is about the batches that are sampled. For N examples and batches of
+nominal size B:
 
-- `Poisson`: for every step and every example, an independent coin includes the example with probability exactly q = 1 /
-  ceil(N / B). The coin is whether a random integer below ceil(N / B) is 0. A batch may have any size. An empty batch is
-  also a step, because skipping it would reveal that no example was in it.
+- `Poisson`: in every step, each example gets a random integer below ceil(N / B), and enters if this integer is 0, with
+  probability exactly q = 1 / ceil(N / B). A batch may have any size. An empty batch is also a step, because skipping it
+  would reveal that no example was in it.
 - `Shuffled`: one random order of all examples is divided into ceil(N / B) batches of public sizes, which are the same
   in every pass.
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from epsilometer.core.errors import UserError
 
-MOST_STEPS = 10**9  # most steps of a training; more cannot be composed
+MOST_STEPS = 10**9  # largest number of steps that can be composed
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Statements on a training's privacy: each is an epsilon with its accountant, neighbours, sampling and delta.
 
-Ours are `loss distribution` (the bracket of the exact epsilon), `Renyi` (an upper bound) and `pure` (delta 0). Averages
-of directional draws also get an `approximation` of their loss (`approximate.py`), which is neither proved nor claimed.
+The accountants are `loss distribution` (the bracket of the exact epsilon), `Renyi` (an upper bound) and `pure` (delta
+0). Averages of directional draws also get an `approximation` of their loss (`approximate.py`), which is neither proved
+nor claimed.
 
 For comparison, `published` repeats what "Empirical Calibration and Metric Differential Privacy in Language Models"
 (IEEE Access 13, 2025) states about the same training:
@@ -9,12 +10,13 @@ For comparison, `published` repeats what "Empirical Calibration and Metric Diffe
 - Gaussian: Renyi, with the orders 1.1 to 63 that released accountants use. An upper bound, loose for epsilons above
   100.
 - Directional: 2 kappa for any number of passes (corollary 2). The proof composes disjoint batches, so it holds for one
-  pass. With E passes, each gradient gets E draws. If every draw is y = (mu - nu) / |mu - nu|, the loss is 2 kappa E.
+  pass. With E passes, each gradient gets E draws. If two gradients are opposite, and every draw equals the first one's
+  direction, the loss is 2 kappa E.
 - Directional in m parts: 2 kappa sqrt(m) (corollary 1). Each part is scaled to length 1 and drawn with kappa. So if two
   gradients are opposite in every part, and the draws equal the first one's directions, the loss is 2 kappa m.
-- By angle: kappa times the angle between gradients (corollary 3), at most pi kappa. The exact loss is kappa times their
-  distance, 2 kappa sin(angle / 2). The bound is loose by a factor of up to pi / 2 and, like the other bounds, false
-  after some number of passes.
+- By angle: kappa times the angle between gradients (corollary 3), at most pi kappa. The exact loss of one draw is kappa
+  times the distance between the gradients' directions, 2 kappa sin(angle / 2). So the published bound is loose by a
+  factor of up to pi / 2 and, like the other bounds, false after some number of passes.
 
 Pure losses and brackets of directional noise are computed for the draws, although a training releases only their
 average. The largest loss is the same, since an average of length 1 reveals every draw. At a delta > 0 the average has
@@ -52,9 +54,9 @@ class Statement:
     """One epsilon of a training, in nats, for one example of its training set.
 
     accountant:    the name of the accountant.
-    neighbours:    the training sets that it compares.
+    neighbours:    the kind of neighbouring training sets.
     sampling:      how examples enter steps, `poisson` or `shuffled`.
-    delta:         its delta.
+    delta:         the delta at which the epsilon holds.
     lower, upper:  the bounds of the bracket; lower is None if the accountant has no lower bound. For `approximation`,
                    upper is a value, not a bound.
     """
@@ -68,7 +70,7 @@ class Statement:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """The claim of the upper bound; None for an approximation, which makes none."""
+        """The claim that the upper bound proves; None for an approximation."""
         if self.accountant == APPROXIMATION:
             return None
         if not self.upper:
@@ -135,10 +137,10 @@ def caveat(schedule: Schedule, delta: float) -> str | None:
 def effective_noise(release: VonMisesFisher, schedule: Schedule) -> float:
     """Return the sigma of Gaussian noise that moves a step's sum of unit gradients as much as the draws do.
 
-    Let L be the expected batch. Each of L draws has the mean A mu and the tangent variance A / kappa per coordinate. So
-    their sum divided by A has the standard deviation sqrt(L / (A kappa)) per coordinate. With several parts, the
-    largest one counts. Sigma measures the noise of the *average*. Each draw is also noisy by itself, which sigma does
-    not cover.
+    Let L be the expected batch, and A the mean cosine of a draw and its direction mu. Each of L draws has the mean A mu
+    and the tangent variance A / kappa per coordinate. So their sum divided by A has the standard deviation
+    sqrt(L / (A kappa)) per coordinate. With several parts, the largest sigma counts. Sigma measures the noise of the
+    *average*, and does not cover the noise that each draw has by itself.
     """
     examples = float(schedule.expected_batch)
     return max(math.sqrt(examples / (mean_cosine(release.kappa, d) * release.kappa)) for d in release.dimensions)
@@ -149,7 +151,7 @@ def _ours(release: Release, schedule: Schedule, delta: float, relation: Neighbou
     if delta > 0:
         ends = bracket(steps.directions, steps.count, delta)
         lower: float | None = ends.lower
-        if any(step.coin < 1 for step in steps.directions):  # `ends` is for a visible coin: only its upper bound holds
+        if any(step.coin < 1 for step in steps.directions):  # for a hidden coin, only the upper bound of `ends` holds
             lower = _hidden(release, schedule, delta) if relation is Neighbours.REPLACED else None
         said.append(Statement(LOSS_DISTRIBUTION, relation, schedule.sampling, delta, lower=lower, upper=ends.upper))
         upper = renyi(steps.directions, steps.count, delta)

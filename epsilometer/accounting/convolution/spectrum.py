@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, rfft
 
 Array = NDArray[np.float64]
-_BY_FFT = 1 << 29  # most values of transforms by FFT alone
+_BY_FFT = 1 << 29  # largest number of summands times size for which every summand is transformed by FFT
 _FAINT = 1e-18  # smaller values of a transform are negligible
-_TABLE = 1 << 23  # values of sines and cosines in memory at a time (128 MB)
+_TABLE = 1 << 23  # angles whose sine and cosine are in memory at a time (128 MB)
 _AT_ONCE = 32  # summands transformed at a time
 
 
@@ -37,7 +37,7 @@ class Spectrum:
     """The transform of a law. values: [size // 2 + 1], as from `scipy.fft.rfft`.
 
     factors: the number of summands. terms: the error of each summand's transform, in units of rounding errors.
-    left_out: the norm of the error in the law from the frequencies that were left out.
+    left_out: the norm of the law's error due to the frequencies that were left out.
     """
 
     values: NDArray[np.complex128]
@@ -46,9 +46,9 @@ class Spectrum:
     left_out: float = 0.0
 
     def steps(self, count: int, coin: float) -> Spectrum:
-        """Return the transform of a sum of `count` steps. Each has this law with probability `coin`, else it is 0."""
+        """Return the transform of a sum of `count` steps. A step has this law with probability `coin`, else it is 0."""
         values = self.values if coin == 1 else coin * self.values + (1 - coin)
-        faint = self.left_out if count == 1 else _FAINT  # norm of at most size / 2 such values
+        faint = self.left_out if count == 1 else _FAINT  # norm of the error from size / 2 negligible values
         return Spectrum(_power(values, count), count * (self.factors + 1), self.terms, faint)
 
     def law(self, first: int, size: int) -> tuple[Array, float]:
@@ -81,7 +81,7 @@ def spectrum(summands: Sequence[Summand], size: int) -> Spectrum:
 def _at_few(
     values: NDArray[np.complex128], summands: Sequence[Summand], places: NDArray[np.int64], size: int
 ) -> tuple[NDArray[np.complex128], float]:
-    """Multiply these summands into the transform `values`; return it, and the norm of what is left out.
+    """Multiply `values` by the transforms of these summands; return the product, and the norm of its error in the law.
 
     Only frequencies at which the product is not negligible are computed. places: all possible values of these summands,
     consecutive.

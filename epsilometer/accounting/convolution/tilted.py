@@ -1,9 +1,10 @@
 """The law of a sum of losses under an exponential tilt. It gives means, deltas and epsilons with error bounds.
 
-Rare losses decide an epsilon or a delta. Under P their masses could underflow, so the law is computed under another
-measure, mu e^(theta L) with mu = sqrt(P P'). For any theta this measure, like mu itself, is a product over the
-summands. theta is chosen so that the deciding losses have most of the mass. So nothing underflows, however small a
-delta is, and the Fourier transform's error is relative to the tilted law, not to 1. The excess at a level is
+Rare values of the loss L = ln P/P' decide an epsilon or a delta. Under P their masses could underflow, so the law of L
+is computed under another measure, mu e^(theta L) with mu = sqrt(P P'). For any theta this measure, like mu itself, is a
+product over the summands. theta is chosen so that the deciding losses have most of the mass. So nothing underflows,
+however small a delta is, and the Fourier transform's error is relative to the tilted law, not to 1. The excess at a
+level is
 
     sum (P - e^level P')_+ = sum over L > level of mu e^(theta L) e^(-theta L) (e^(L/2) - e^(level - L/2)).
 
@@ -84,7 +85,7 @@ class TiltedLaw:
 
     @cached_property
     def _beyond(self) -> tuple[Array, Array]:
-        """The distances from a grid point to those above it, and the excess weight at each, until it vanishes."""
+        """The distances from a grid point to the points above, and the excess weights there, until they vanish."""
         count = min(len(self.shares), math.ceil(_VANISHED / ((self.theta - 0.5) * self.step)))
         distances = np.asarray(np.arange(1, count + 1) * self.step, np.float64)
         return distances, weights(distances, self.theta)
@@ -127,5 +128,5 @@ class TiltedLaw:
 
 
 def weights(beyond: Array, theta: float) -> Array:
-    """Return e^((0.5 - theta) x) (1 - e^-x) for the losses x >= 0 beyond a level."""
+    """Return e^((0.5 - theta) x) (1 - e^-x) for the distances x >= 0 of losses from a level below them."""
     return np.asarray(np.exp((0.5 - theta) * beyond) * -np.expm1(-beyond), np.float64)

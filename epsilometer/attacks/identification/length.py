@@ -2,7 +2,7 @@
 
 A text has five lengths: the numbers of words (runs of letters and digits), of tokens between white space, of
 characters, of white-space characters and of punctuation marks. The adversary does not know which of them the mechanism
-preserves. Word-by-word mechanisms preserve the number of words; a mechanism that masks every word by a sign preserves
+preserves. Word-by-word mechanisms preserve the number of words; a mechanism that masks every word with a sign preserves
 the number of tokens; the identity preserves all. With d_j the absolute difference of candidate and rewrite in length j,
 
     score = - sum over j of ln(d_j + 0.1).

@@ -1,12 +1,12 @@
 """The paraphrase attack: guesses the candidate that gives the rewrite the largest likelihood in a language model.
 
 The score of a candidate x is ln p(rewrite, end of sequence | prompt to paraphrase x). The prompt is DP-Prompt's, in the
-model's chat template if it has one; for the embedded paraphraser it is the text with a marker. Unlike in `judge`, the
-model need not answer with a label, which small models cannot do. Of two unrelated texts, SmolLM2-135M-Instruct chooses
-the right one by its label in half of the trials, and by likelihood in nearly all.
+model's chat template if the model has one; the embedded paraphraser gets x with a marker. Unlike `judge`, this attack
+does not ask for a label, which small models name no better than at random: between two unrelated texts,
+SmolLM2-135M-Instruct finds the source by its label in half of the trials, and by likelihood in nearly all.
 
 If a rewrite does not fit into the model's window after the longest prompt, it is truncated, equally for all candidates.
-The score needs no prior of the rewrite, since candidates are compared for the same rewrite. The likelihood is that of a
+Candidates are compared for the same rewrite, so the score needs no prior of the rewrite. The likelihood is that of a
 paraphraser and not of the mechanism, so scores are not posteriors.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class ParaphraseAttack(ByScore):
     """The paraphrase attack.
 
-    model: a causal language model by id, folder or pin; None: the embedded paraphraser. precision: of the weights.
+    model: a causal language model by id, folder or pin; None: the embedded paraphraser. precision: the weights' type.
     """
 
     large: ClassVar[bool] = True

@@ -19,7 +19,7 @@ from epsilometer.core.linking import Facts
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
 
-_KEPT = 1 << 15  # most facts whose vectors are cached; facts recur in other sets
+_KEPT = 1 << 15  # largest number of cached vectors; facts recur in other sets
 
 
 @component

@@ -1,4 +1,4 @@
-"""The attribute loss: the loss in nats that a mechanism has, as proved by an attacker who infers an attribute.
+"""The attribute loss: the loss of a mechanism, in nats, that an attacker proves by inferring an attribute.
 
 Let x_1, ..., x_k be texts, one of each of the k classes, and let the loss between any two of them be at most c:
 P(M(x_a) in S) <= e^c P(M(x_b) in S) + delta for every S. If an attacker h was chosen before these rewrites were
@@ -6,12 +6,12 @@ sampled, its probability of being right satisfies
 
     (1/k) sum over a of P(h(M(x_a)) = a)  <=  (e^c + (k - 1) delta) / (e^c + k - 1),
 
-as for any adversary who sees the rewrite of one of k equally likely texts (TeDA, arXiv:2603.22968, eq. 10). Take test
-texts in equal number from each class, and put them in rows of k texts, one of each class, in an order that does not
-depend on the rewrites. Then the expected number of successes is at most k times the sum of these bounds over the rows,
-for any texts. Here c is the largest claimed loss between two texts of a row, which is epsilon if the claim is
-epsilon-DP for documents. If n texts of one author are read together, their rewrites have independent noise, so their
-losses and their deltas add up.
+as for any adversary who sees the rewrite of one of k equally likely texts (TeDA, arXiv:2603.22968, eq. 10). The test
+texts, in equal number from each class, form rows of k texts, one of each class, in an order that does not depend on the
+rewrites. The expected number of successes is at most k times the sum of these bounds over the rows, for any texts. Here
+c is the largest claimed loss between two texts of a row, which is epsilon if the claim is epsilon-DP for documents. If
+an attacker reads n texts of one author together, their rewrites have independent noise, so their losses and their
+deltas add up.
 
 Assumptions: each text is rewritten with independent noise; the attacker learned only from rewrites of other texts, and
 was not selected on the test rewrites. Then successes are a sum of independent Bernoulli variables, and a claim is
@@ -96,7 +96,7 @@ def rows(
 
 
 def even_trials(truth: NDArray[np.integer], classes: int, noise: Noise) -> NDArray[np.int64]:
-    """Return [m, k]: indices of units, one of each class in every row, none twice. m is the size of the rarest class.
+    """Return [m, k]: indices of distinct units, one of each class in every row. m is the size of the rarest class.
 
     truth: [n] indices of classes, each present; noise: one stream.
     """

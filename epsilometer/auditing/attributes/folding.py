@@ -4,8 +4,8 @@ The edits are undone in this order. Words and their frequencies come from texts 
 
 1. letters that look like Latin ones (`textbugger.HOMOGLYPHS`),
 2. a space within a word, if the whole word is more frequent than the rarer of its parts,
-3. in a word that those texts lack, a swap of two neighbouring letters or a missing letter, but not at the first or last
-   place, if the result is a word of those texts; of several such words, the most frequent is used.
+3. in a word that those texts lack, a swap of two neighbouring inner letters or the loss of an inner letter, if the
+   corrected word occurs in those texts; the most frequent such word is used.
 
 TextBugger also replaces words by other words; this edit is not undone. A rare word may be changed to a more frequent
 one.

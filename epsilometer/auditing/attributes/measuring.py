@@ -58,7 +58,7 @@ class Attacking:
             )
 
     def noise(self, *name: str) -> Noise:
-        """Return a stream whose name does not contain the mechanism, so all are attacked on the same trials."""
+        """Return a stream whose name does not contain the mechanism, so all mechanisms have the same trials."""
         return Noise.named(1, self.seed, "attribute", *name)
 
 
@@ -72,7 +72,7 @@ def attacker_rows(
     claimed: Callable[[Released], Claimed] = lambda test: NOTHING_CLAIMED,
     settings: Attacking,
 ) -> list[dict[str, Any]]:
-    """Return the rows of all attackers of one label, columns of `schemas.ATTACKERS` from `label` on.
+    """Return the rows of all attackers of one label, columns of `tables.ATTACKERS` from `label` on.
 
     static: a classifier per kind and seed, trained on the original training texts. claimed: the claim on the releases
     of the test texts that have the label.
@@ -112,7 +112,7 @@ def victim_rows(
     edits: Edits,
     alpha: float,
 ) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Yield, per kind and seed of victim, a row of `schemas.ANONYMITY` from `attribute` on, and rows of `BY_LENGTH`.
+    """Yield, per kind and seed of victim, a row of `tables.ANONYMITY` from `attribute` on, and rows of `BY_LENGTH`.
 
     attributes: the attribute, or several that are hidden together. task: the label to preserve, or None. victims: for
     each of these labels, a classifier per kind and seed, in the same order. edits: the changes to all test texts.

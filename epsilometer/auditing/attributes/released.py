@@ -23,9 +23,8 @@ from epsilometer.text.words import words
 class Released:
     """n original texts and their releases.
 
-    labels: by name, n values each, None for a text without the label. groups: [n], names of authors or pairs, the same
-    for dependent texts; None if all texts are independent. outcomes: the outcome of an anonymiser on each text, or
-    None.
+    labels: by name, n values each, None for a text without the label. groups: [n], names of authors or pairs, equal for
+    dependent texts; None if all texts are independent. outcomes: an anonymiser's outcome on each text, or None.
     """
 
     originals: Sequence[str]
@@ -129,17 +128,17 @@ def check_unseen(test_ids: Sequence[str], seen: Sequence[str], who: str) -> None
 
 
 def layout_free(text: str) -> str:
-    """Return the text without layout, as `corpora.reading.prepare` compares texts."""
+    """Return the text with single spaces and composed characters (NFC), as `corpora.reading.prepare` compares it."""
     return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
 def _compared(text: str) -> str:
-    """Return the text's words, as `corpora.parts.groups` compares texts; a text without words, as it is written."""
+    """Return the text's words, as `corpora.parts.groups` compares texts; the layout-free text if it has no words."""
     return " ".join(words(text)) or layout_free(text)
 
 
 def lone_apart(groups: Sequence[str | None], part: str) -> list[str]:
-    """Return [n]: the groups; a row without a group becomes a separate group, which no other part has."""
+    """Return [n]: the groups; each row without a group gets a group of its own, which no other part has."""
     return [f"\0{part} {i}" if name is None else name for i, name in enumerate(groups)]  # no name begins like this
 
 

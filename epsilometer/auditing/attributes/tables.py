@@ -10,7 +10,7 @@ ANONYMITY: Schema = {  # effects of rewrites on a victim; a row per budget, attr
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
-    "attribute": pl.String,  # or several attributes that are hidden together, joined by " and "
+    "attribute": pl.String,  # an attribute, or several that are hidden together, joined by " and "
     "task": pl.String,
     "victim": pl.String,  # kind of the classifiers: "transformer", "linear", "encoder"
     "seed": pl.Int64,

@@ -1,11 +1,11 @@
-"""The nominal epsilon at which a computed figure meets a target. No text is rewritten.
+"""The nominal epsilon at which a figure meets a target, if the figure has bounds at any epsilon.
 
-The figure (a loss in nats, or a delta) is computed at any epsilon as a bracket: a lower and an upper bound. The search
-returns an interval of epsilons. At the epsilon `low` the bracket is below the target, at the epsilon `high` above it.
-If the figure rises with epsilon, it meets the target in between. Both ends of the range are computed first. If the
-figure falls through the target between them, the same search runs over 1 / epsilon, and the figure is above the target
-at `low` and below it at `high`. Each new epsilon comes from the power law through the ends of the interval, except that
-every third one halves the interval (on a log scale).
+The bounds of the figure (a loss in nats, or a delta) form a bracket. The search returns an interval of epsilons. At its
+end `low` the bracket is below the target, and at its end `high` above the target. If the figure rises with epsilon, it
+meets the target in between. The figure is computed at both ends of the range first. If it falls through the target
+between them, the same search runs over 1 / epsilon, and the bracket is above the target at `low` and below it at
+`high`. Each new epsilon comes from the power law through the ends of the interval, except that every third one halves
+the interval (on a log scale).
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ Figure = Callable[[float], tuple[float, float]]
 """Maps epsilon to (low, high), an interval that contains the figure; either end may be infinite."""
 
 Watch = Callable[[float, float], None]
-"""(low, high): an interval that contains the epsilon sought, if the range contains it at all."""
+"""Takes low and high, the ends of an interval that contains the sought epsilon if the range contains it."""
 
 
 @dataclass(frozen=True)
 class Met:
     """The result of a search.
 
-    low, high: an interval that contains the epsilon at the target. best: the most plausible epsilon in it, or None.
+    low, high: the ends of an interval that contains the epsilon at the target. best: an estimate of it, or None.
 
     status: FOUND; UNDECIDED (some brackets contain the target, so the interval is wider than requested, or the target
     may be met beyond an end of the range); OUTSIDE (the target is not met between the smallest and the largest epsilon;
-    `low` is 0 or `high` infinite); or FALLING (the figure is above the target at the smallest epsilon and below it at
-    the largest: the figure falls through the target in between). figures: all computed figures, by epsilon.
+    `low` is 0 or `high` infinite); or FALLING (the figure falls through the target, from above it at the smallest
+    epsilon to below it at the largest). figures: all computed figures, by epsilon.
     """
 
     status: str
@@ -70,7 +70,7 @@ def meet(figure: Figure, target: float, low: float, high: float, *, width: float
 
 
 def further(met: Met) -> float | None:
-    """Return an epsilon far beyond the range, on the side where an OUTSIDE search would continue, else None."""
+    """Return an epsilon far beyond the range, on the side where an OUTSIDE search would continue; else None."""
     if met.status != OUTSIDE:
         return None
     return max(met.figures) * FAR if (met.low == 0) == _falls(met) else min(met.figures) / FAR

@@ -1,7 +1,7 @@
 """Bounds of a figure from fresh rewrites (looks), for the search of the epsilon at a target (`computed.meet`).
 
-The j-th look has the level 6 alpha / (pi j)^2. These sum to alpha, so with probability at least 1 - alpha the bounds of
-all looks are right, whichever epsilons are tried.
+The j-th look has the level 6 alpha / (pi j)^2. All levels sum to alpha, so with probability at least 1 - alpha the
+bounds of all looks are right, whichever epsilons are tried.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Turn(NamedTuple):
-    """Terms of one look. level: its error probability. left: rewrites left. again: earlier looks at this epsilon."""
+    """Terms of a look. level: its error probability. left: rewrites left. again: number of earlier looks at epsilon."""
 
     level: float
     left: int

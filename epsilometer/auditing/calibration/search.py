@@ -1,4 +1,4 @@
-"""Search for the epsilon at which attacks on a mechanism meet a target loss, with fresh trials among texts."""
+"""Search for the epsilon at which attacks on a mechanism meet a target loss, with fresh trials of given texts."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def search(
 
     The search uses posteriors if the mechanism's law is known, and hits otherwise or if hits refute the law
     (`sampled`). The loss is the guessing loss at delta 0, for every kind of claim. Every batch has fresh candidate
-    sets, targets and noise. attacks: by name; each must apply to the mechanism. journal: batches that are not measured
-    again; the search adds its own. watch: as in `sampled.calibrate`.
+    sets, targets and noise. attacks: by name; each must apply to the mechanism. journal: batches of earlier searches,
+    which are not measured again; this search adds its batches. watch: as in `sampled.calibrate`.
     """
     design = as_installed(design)
     tally = Tally()

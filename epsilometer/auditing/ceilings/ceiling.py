@@ -44,7 +44,7 @@ def ceiling(
 ) -> pl.DataFrame:
     """Return the largest mean cosine between text and rewrite (the worth) of any mechanism, a row per loss.
 
-    `sets` sets of `size` texts are drawn. One mechanism serves each set, and all pairs of the set are audited.
+    `sets` sets of `size` texts are drawn. Each set has a mechanism of its own, and all pairs of the set are audited.
     Embeddings are those of the default encoder. Columns: nats (a loss); guess_loss (the ceiling if the best adversary's
     average loss between two texts is `nats`); pure_epsilon (the ceiling if the pure loss between any two texts of a set
     is at most `nats`); one_text (the worth of releasing the best of the `public` texts for every input, null without
@@ -129,7 +129,7 @@ def _numbered(texts: Sequence[str], distinct: Sequence[str], pairs: Any) -> NDAr
 
 
 def _served(vectors: NDArray[np.float64], pairs: NDArray[np.int64]) -> TextSet:
-    """Return the set of the texts of these pairs, which are audited equally often."""
+    """Return the set of the texts of these pairs, if all pairs are audited equally often."""
     texts, places = np.unique(pairs, return_inverse=True)
     return TextSet(vectors[texts], places.reshape(-1, 2), np.full(len(pairs), 1 / len(pairs)))
 
@@ -137,8 +137,8 @@ def _served(vectors: NDArray[np.float64], pairs: NDArray[np.int64]) -> TextSet:
 def share_of_possible(worth: float, loss: float, ceilings: Frontier, one_text: float) -> float:
     """Return (U - c) / (F(l) - c): 0 for one public text given to everybody, 1 at the ceiling, negative if U < c.
 
-    worth (U) and loss (l) come from the same trials. one_text: c, the worth of the best public text. NaN if the ceiling
-    is not higher than c.
+    worth (U) and loss (l) come from the same trials. ceilings: F. one_text: c, the worth of the best public text.
+    Returns NaN if the ceiling F(l) is not higher than c.
     """
     room = float(ceilings.ceiling(success_of(loss))) - one_text
     return (worth - one_text) / room if room > 0 else float("nan")

@@ -11,7 +11,7 @@ decrease and -1 <= U_S <= F_S(1) <= 1, the number U_S - m_S lies in [-2 + lambda
 the mean of bounded numbers gives the lower bound (`estimation/betting.py`). The bound covers the randomness of rewrites
 and of sets. lambda is chosen on the first half of the sets; the second half gives the interval.
 
-Assumptions: the trials of a set are fresh draws of that mechanism, with sources as in `TextSet`; worth is the cosine of
+Assumptions: the trials of a set are fresh draws of the mechanism, with sources as in `TextSet`; worth is the cosine of
 sentence embeddings by the encoder behind F; an undefined worth counts as -1. This loss is that of the released text. It
 may exceed the loss under a mechanism's stated law if the text reveals more than the output that the law describes.
 """

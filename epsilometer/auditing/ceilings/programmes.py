@@ -2,9 +2,10 @@
 
     F(c) = max over w >= 0 of sum over A of w_A c_A,    sum over A of w_A a_A(i) = 1 for every i.
 
-The simplex method with Dantzig's rule runs on all programmes at once. A step is a few small matrix products; one call
-of a general solver would take milliseconds. The right-hand sides (1) are perturbed by about 1e-9, differently in each
-row, so no basis is degenerate and every step improves the objective (Charnes 1952).
+A column A has the weight w_A and the given entries a_A(i), one for each of K constraints i. The simplex method with
+Dantzig's rule runs on all programmes at once. A step is a few small matrix products; one call of a general solver would
+take milliseconds. The right-hand sides (1) are perturbed by about 1e-9, differently in each row, so no basis is
+degenerate and every step improves the objective (Charnes 1952).
 
 The last dual solution y proves an upper bound: if t is added to every y_i until y.a_A + t sum_i a_A(i) >= c_A for every
 A, then F(c) <= sum_i (y_i + t). Perturbation and rounding make this bound about 1e-9 larger than F(c). If the bound
@@ -22,7 +23,7 @@ from scipy.optimize import linprog
 _PERTURBED = 1e-9
 _OPTIMAL = 1e-10  # largest gain of a column that counts as optimal
 _POSITIVE = 1e-9  # smaller entries of a direction count as 0
-_NONE = 1e-6  # a weight above minus this value counts as 0: the perturbation causes it
+_NONE = 1e-6  # the perturbation makes weights this far below 0; they count as 0
 _STEPS = 1000
 _ALIKE = 1e6  # largest condition number of the first basis
 

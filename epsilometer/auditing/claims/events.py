@@ -3,11 +3,11 @@
 If outputs hardly ever repeat, no single output can prove a loss: a mechanism that returns its input followed by a
 random number would look private. So sets of outputs (events) are tested as well. An event is the set of outputs with
 some trait, or the set of outputs that a naive Bayes classifier over these traits assigns to one input rather than
-another, at any log-odds. A trait is the output itself, an input in it, a word, its beginning, three characters in a
-row, or its length. A claim with a delta bounds only the probabilities of events.
+another, with log-odds of at least any chosen value. A trait is the output itself, an input that it contains, a word,
+its beginning, three characters in a row, or its length. A claim with a delta bounds only the probabilities of events.
 
 One part of the draws trains the classifier. Another chooses an event for each pair of inputs: the one that would prove
-the largest loss. Further draws test the chosen events, so there is one test per pair, for any number of events to
+the largest loss. Further draws test the chosen events, so there is one test per pair, however many events there are to
 choose from.
 """
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from epsilometer.text.words import words
 
-_LONG = 200  # only the first characters give trigrams as traits; all words are traits
+_LONG = 200  # number of leading characters whose trigrams are traits; all words are traits
 _GRID = 1e6  # log-odds are rounded to 1 / _GRID: further digits depend on the processor
 
 
@@ -85,7 +85,7 @@ class Events:
         return Event(str(self._names[trait]), self._traits[:, [trait]].toarray()[:, 0] > 0)
 
     def frequency(self, number: int, other: int) -> float:
-        """Return the frequency of an input's most frequent output or, if larger, of outputs assigned to it."""
+        """Return the frequency of an input's most frequent output or, if larger, of outputs unlikelier at `other`."""
         outputs = self._choose[number]
         likelier = int((self._scores[outputs, number] > self._scores[outputs, other]).sum())
         return max(int(self._most[number]), likelier) / len(outputs)

@@ -18,14 +18,14 @@ class Finding:
               miss, and whether the noise is as claimed; or None.
     claimed, worst: the claimed loss and the largest loss, at least 0, of one pair of inputs: the pair with the smallest
               claimed - worst. `worst` is infinite if an output is possible under only one of the inputs. If the claim
-              has a delta and the law exceeds the claim without it, the pair is the one with the largest delta at the
-              claimed loss, and `worst` is its loss at the claim's delta. None if nothing was compared. If the claim is
-              a curve, both are parameters of its kind: rho, a divergence in nats, or mu.
-    witness:  the inputs x, x' of that pair, and the output y with its largest loss; with draws, y may be an event in
-              words.
+              has a delta, and would be violated at delta 0, the pair is the one with the largest delta at the claimed
+              loss, and `worst` is the pair's loss at the claim's delta. None if nothing was compared. If the claim is a
+              curve, both are parameters of its kind: rho, a divergence in nats, or mu.
+    witness:  the inputs x, x' of that pair, and the output y with the pair's largest loss; with draws, y may be an
+              event in words.
     inputs:   the number of compared inputs.
-    bound:    an upper bound on the excess over the claim of any pair of the whole vocabulary, if the law's structure
-              gives one.
+    bound:    an upper bound on worst - claimed over all pairs of the whole vocabulary, if the law's structure gives
+              one.
     testable: the largest claim that this number of draws could refute if the most frequent output at one input never
               occurred at the other; None if the law is computed.
     noise_p:  for continuous noise, the p-value of the claimed density (`noise_fit`).

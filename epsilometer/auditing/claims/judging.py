@@ -22,7 +22,7 @@ def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.Da
     """Return the worst case of the claim at each epsilon, schema `CLAIMS`; no rows if only draws can check it.
 
     The computation is deterministic, so it is not a test that shares alpha. Notes on standard error report violated
-    claims and, unless all inputs were compared, their number.
+    claims and, unless all inputs were compared, the number of compared inputs.
     """
     rows: list[dict[str, Any]] = []
     if mechanism is not None and isinstance(mechanism, HasInputs) and callable(getattr(mechanism, "laws", None)):
@@ -52,7 +52,7 @@ def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.Da
 
 
 def judged(table: pl.DataFrame, worst: pl.DataFrame, computed: pl.Expr = _BY_GUESSES) -> pl.DataFrame:
-    """Return the rows of an audit of one mechanism with `overall` and `overall_by`.
+    """Return the rows of an audit of one mechanism, with the columns `overall` and `overall_by`.
 
     worst: from `worst_cases`. computed: True for rows whose verdicts were computed from laws; by default, none.
     """

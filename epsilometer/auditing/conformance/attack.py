@@ -119,7 +119,7 @@ class _Checks:
         return None
 
     def _blind(self) -> str | None:
-        """Check guesses if all trials show one rewrite: slots must be equally frequent, and right only by chance."""
+        """Check that guesses are uniform over slots, and right only by chance, if all trials show the same rewrite."""
         guesses = self._guess(self._rewrites().take(np.zeros(_TRIALS, np.int64)))
         frequent = np.bincount(guesses, minlength=_SLOTS)
         expected = _TRIALS / _SLOTS

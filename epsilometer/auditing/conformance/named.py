@@ -26,7 +26,7 @@ def of_mechanism(name: str, settings: Mapping[str, Any], epsilon: float | None =
 
 
 def of_attack(name: str, settings: Mapping[str, Any]) -> list[Check]:
-    """Return the checks of an attack. Its method determines its kind: `guess`, `link`, or one that a study adds."""
+    """Return the checks of an attack, whose kind depends on its method: `guess`, `link`, or a method of a study."""
     try:
         (chosen,) = text_audit.chosen_attacks({name: settings}).values()
     except UserError as error:

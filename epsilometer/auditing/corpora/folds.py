@@ -1,18 +1,18 @@
-"""Five folds of the texts of a population, and the F1 of each way to share texts with its 99 % interval.
+"""Five folds of a population's texts. They give the F1 of each way to share texts, and the 99 % interval of this F1.
 
 A tenth of the texts, in whole groups, is for choosing among mechanisms and budgets. The others are in five folds of
-whole groups. Each fold is held out once, and F1 on it is of what is learnt from the other four.
+whole groups. Each fold is held out once, and tests a classifier that learns from the other four.
 
 The interval of the mean F1 covers its expectation over new texts of the same population, new noise and new exemplars,
 with as many texts to learn from and to test on; the public texts stay the same. It is the wider of two intervals:
 
-1. Student's, of the five F1. Folds share training texts, so the variance of their mean is s^2 (1 / 5 + r) instead of
-   s^2 / 5, with r the number of tests over that of training texts of a fold (Nadeau and Bengio 2003). Two folds have
-   about three quarters of their training texts in common. If their F1 correlate by at most that, r is at most 3.
-   Public texts alone teach all folds the same, so their r is 0.
-2. Clopper and Pearson's, of a share of as many independent test texts. So folds that agree are not certain. A macro
-   average of L labels with n_l test groups each has about the variance of a share of L^2 / sum(1 / n_l) texts, or of
-   as many as there are groups if these are fewer.
+1. Student's, of the five F1. Folds share training texts, so the variance of the mean F1 is s^2 (1 / 5 + r) instead of
+   s^2 / 5, where r is a fold's number of test texts over its number of training texts (Nadeau and Bengio 2003). Two
+   folds have about three quarters of their training texts in common. If the correlation of their F1 is at most 3/4, r
+   is at most 3. For public texts alone r is 0, since all folds learn from the same texts.
+2. Clopper and Pearson's, of a share of independent test texts. It stays wide if all folds have the same F1. A macro
+   average over L labels with n_l test groups each has about the variance of a share of L^2 / sum(1 / n_l) texts; if
+   there are fewer test groups, that of a share of as many texts as test groups.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from epsilometer.auditing.estimation.runs import mean_and_reach
 from epsilometer.corpora.parts import places
 
 FOLDS = 5
-CHOICE = 0.1  # share of the texts that choose
-_MOST = 2000  # maximum number of private texts, and of test texts
-_IN_COMMON = 3 / 4  # share of the training texts of a fold that another fold has, too
+CHOICE = 0.1  # share of the texts for choosing
+_MOST = 2000  # largest number of private texts of a fold, and of its test texts
+_IN_COMMON = 3 / 4  # share of the training texts that two folds have in common
 _ALPHA = 0.01
 
 
@@ -41,8 +41,8 @@ _ALPHA = 0.01
 class Folds:
     """Texts in five folds. Texts with a label that no public text has are left out.
 
-    public: texts with labels, the same for all folds. groups: the number of each text's group, [n]. seed, name: of the
-    order of the groups; fold i has seed + i for its exemplars and noise.
+    public: texts with labels, the same for all folds. groups: the number of each text's group, [n]. seed, name: they
+    determine the order of the groups; fold i has seed + i for its exemplars and noise.
     """
 
     public: Labelled
@@ -58,7 +58,7 @@ class Folds:
 
     @cached_property
     def _fold(self) -> NDArray[np.int64]:
-        """The fold of each text: -1 for those that choose, -2 for those that are left out."""
+        """The fold of each text: -1 for a text for choosing, -2 for a text that is left out."""
         at = places(self.groups, self.seed, "ways", self.name)
         fold = np.where(at < CHOICE, -1, (at - CHOICE) / (1 - CHOICE) * FOLDS // 1)
         listed = set(self.labels)
@@ -90,12 +90,12 @@ class Folds:
         ]
 
     def by_hand(self) -> dict[str, Any]:
-        """Return the number of public texts labelled by hand, with the F1 of the folds and the half-width."""
+        """Return the number of public texts labelled by hand, the F1 of the folds, and the half-width."""
         counts, f1 = zip(*(ways.by_hand() for ways in self.ways), strict=True)
         return {"texts": counts[0], "f1": f1, "reach": self.reach(f1, None)}
 
     def rewritten(self, rewrites: Sequence[Labelled]) -> dict[str, Any]:
-        """Return the number of rewrites, the mean F1 on the texts that choose, the F1 of the folds and the half-width.
+        """Return the number of rewrites, the mean F1 on the texts for choosing, the F1 of the folds and the half-width.
 
         rewrites: those of each fold.
         """
@@ -104,7 +104,7 @@ class Folds:
         return {"texts": texts, "choice": float(np.mean(choice)), "f1": f1, "reach": self.reach(f1, texts)}
 
     def released(self, epsilon: float) -> dict[str, Any]:
-        """Return the number of texts in a release, with the F1 of the folds and the half-width."""
+        """Return the number of texts in a release, the F1 of the folds, and the half-width."""
         f1, texts = [ways.released(epsilon) for ways in self.ways], min(len(ways.private) for ways in self.ways)
         return {"texts": texts, "f1": f1, "reach": self.reach(f1, texts)}
 

@@ -8,8 +8,8 @@ with probability e^-r / (1 + e^-r). So the law of a text is that of one bit per 
 are up.
 
 Texts with different labels vote for different cells in each of R rounds, whatever the earlier tables were. So the law
-of their R tables is that of R independent tables. Texts with one label may share a cell in some rounds, which ones
-depends on the noise, and they have no such law (`rounds_loss` is an upper bound).
+of their R tables is that of R independent tables. Texts with the same label may share a cell in some rounds, and the
+noise decides in which. So such texts have no such law (`rounds_loss` is an upper bound).
 """
 
 from __future__ import annotations

@@ -2,17 +2,18 @@
 
 `private_evolution` has R rounds, and `vote_histogram` and `label_shares` have one. An adversary who sees all R noisy
 tables distinguishes two corpora that differ in one unit. Given the earlier tables, the candidates of a round are the
-same for both corpora. With c = 1, the votes of the two corpora then differ by 1 in each of D cells, where D is at most
-2 (replaced) or 1 (added or removed). In such a cell, the noise of rate r makes the loss r with probability
-p = 1 / (1 + e^-r), and -r otherwise (`vote_loss`). So D independent losses of +-r dominate the loss of a round,
-whatever the earlier tables were. Dominating pairs compose adaptively (Zhu, Dong and Wang 2022, theorem 10), so the loss
-of all rounds is dominated by
+same for both corpora. If at most c = 1 text of a person votes, the votes of the two corpora then differ by 1 in each of
+D cells, where D is at most 2 (replaced) or 1 (added or removed). In such a cell, the noise of rate r makes the loss r
+with probability p = 1 / (1 + e^-r), and -r otherwise (`vote_loss`). So D independent losses of +-r dominate the loss of
+a round, whatever the earlier tables were. Dominating pairs compose adaptively (Zhu, Dong and Wang 2022, theorem 10), so
+the loss of all rounds is dominated by
 
     S = r (2 K - R D),   K ~ Binomial(R D, p).
 
 This law is exact if the two texts vote for different cells in every round, as two texts with different labels do. If
-they share a cell in some rounds, it is an upper bound. For c > 1, a round is epsilon / R-private, and randomised
-response dominates it (Kairouz, Oh and Viswanath 2015): S has r = epsilon / R and D = 1, and is an upper bound.
+the texts share a cell in some rounds, the law is an upper bound. For c > 1, a round is epsilon / R-private, and
+randomised response dominates it (Kairouz, Oh and Viswanath 2015): S has r = epsilon / R and D = 1, and is an upper
+bound.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def delta(votes: NDArray[np.integer], rate: float, level: float) -> float:
 
 
 def pure_loss(votes: NDArray[np.integer], rate: float) -> float:
-    """Return the largest absolute log-ratio of two candidates' laws: the rate times their L1 distance."""
+    """Return the largest absolute log-ratio of two candidates' laws: the rate times the L1 distance of the votes."""
     first, second = outcome_laws(votes, rate)
     return float(np.abs(np.log(first / second)).max())
 

@@ -5,9 +5,9 @@ measured on the same held-out clean texts:
 
 1. public texts alone: 64 of them are labelled by hand, and their labels spread to the others
    (`post_processing.spread`);
-2. texts rewritten one at a time, with unprotected labels: a classifier is trained on the rewrites themselves, another
-   one on public texts that the rewrites label (each rewrite votes for its nearest exemplar, without noise), and the
-   better one on separate texts counts;
+2. texts rewritten one at a time, with unprotected labels: one classifier is trained on the rewrites themselves, and one
+   on public texts that the rewrites label (each rewrite votes for its nearest exemplar, without noise); the F1 is that
+   of the classifier that is better on separate texts;
 3. the whole corpus, released by `vote_histogram` with one draw of the noise.
 """
 
@@ -58,7 +58,7 @@ class Labelled:
 class Ways:
     """Disjoint public, private and held-out texts.
 
-    choice: held-out texts for choosing among ways; tests: held-out texts for the F1 of the chosen one. labels: the
+    choice: held-out texts for choosing among ways; tests: held-out texts for the F1 of the chosen way. labels: the
     public list of labels. seed: the seed of the clustering and of the noise.
     """
 
@@ -89,7 +89,7 @@ class Ways:
         return count, _f1(self._head(self.mechanism.labelled(votes, 0.0)), self.tests)
 
     def rewritten(self, rewrites: Labelled) -> tuple[float, float]:
-        """Return F1 on `choice` and on `tests` of the training that is better on `choice`."""
+        """Return F1 on `choice` and on `tests` of the classifier that is better on `choice`."""
         as_they_are = Release(rewrites.texts, np.ones(len(rewrites)), rewrites.labels)
         m = self.mechanism.number(len(rewrites), 1.0)
         votes = self._votes(self._cells(rewrites.vectors, m), rewrites.labels, m)

@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 def needed(curve: Curve, p: Array, q: Array) -> float:
     """Return the smallest rho, divergence at the order, or mu that is true of log-laws p against q [outputs].
 
-    Only this direction is compared. For zCDP, returns a value above the claimed rho if the claim is violated, else a
+    Only p against q is compared. For zCDP, returns a value above the claimed rho if the claim is violated, else a
     value of at most the claimed rho.
     """
     p, q = (np.where(law < _NEVER, -np.inf, law) for law in (p, q))

@@ -1,11 +1,11 @@
 """A test of a claim in zCDP, Renyi or GDP by the rates of an attack's confident guesses.
 
-Among all trials, let a be the rate of right guesses with a score of at least some threshold, and b the rate of wrong
-guesses with such a score. If delta(c) is the delta that the claim allows at loss c, then a <= e^c b / (k - 1) +
-delta(c) for every c (`estimation/tail.py`). One lower bound of a and one upper bound of b test these inequalities for
-all c, without a correction for their number. The first half of the trials chooses the threshold, the second half bounds
-both rates. A claim in zCDP or Renyi implies the curve delta(c), but the curve does not imply the claim. So attacks may
-fail to refute a false claim.
+Among all trials, each with k candidates, let a be the rate of right guesses with a score of at least some threshold,
+and b the rate of wrong guesses with such a score. If delta(c) is the delta that the claim allows at loss c, then
+a <= e^c b / (k - 1) + delta(c) for every c (`estimation/tail.py`). One lower bound of a and one upper bound of b test
+these inequalities for all c, without a correction for their number. The first half of the trials chooses the threshold,
+the second half bounds both rates. A claim in zCDP or Renyi implies the curve delta(c), but the curve does not imply the
+claim. So attacks may fail to refute a false claim.
 """
 
 from __future__ import annotations

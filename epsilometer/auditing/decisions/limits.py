@@ -5,8 +5,8 @@ texts is at most the sum of their losses. Proof: let a be the mean over pairs of
 output laws. For two rewrites with independent noise the overlap is at least a_1 a_2, since min(p p', q q') >= min(p, q)
 min(p', q'). The loss is ln((2 - a) / a), and (2 - a_1)(2 - a_2) >= 2 - a_1 a_2, so the loss of both is at most the sum.
 
-The other limits cannot be divided in this way. For n texts, all that holds is that delta at 4 n nats is at most n times
-one text's delta at 4 nats. And several texts together may reveal an attribute that no single text reveals.
+The other limits cannot be divided in this way. For n texts, only delta at 4 n nats has a bound: n times one text's
+delta at 4 nats. And several texts together may reveal an attribute that no single text reveals.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOSS, DELTA, IDENTIFIERS, ATTRIBUTE = "loss", "delta_at_4", "identifiers", "attr
 class Limits:
     """The largest allowed figures; the settings of `decide` in params.yaml describe them, with reasons.
 
-    Raises UserError for values that no data could show to be kept, or that allow everything.
+    Raises UserError for limits that no data can show to be kept, or that allow everything.
     """
 
     loss: float = 1.0

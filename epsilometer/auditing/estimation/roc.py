@@ -30,7 +30,7 @@ class Rate:
 
 
 def rate(guesses: Guesses, target: NDArray[np.integer], fpr: float, alpha: float) -> Rate | None:
-    """Return the TPR at this FPR; None for an attack without scores, or if all trials are positive, or none is.
+    """Return the TPR at this FPR; None for an attack without scores, or if all or none of the trials are positive.
 
     The true threshold at this FPR is unknown. Two order statistics of the negatives bound it, each wrong with
     probability at most alpha / 4. They depend on negatives alone, so the number of positives beyond each is binomial

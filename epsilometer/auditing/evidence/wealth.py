@@ -38,7 +38,7 @@ def log_wealth(successes: int, trials: int, bound: float, above: bool) -> float:
 
 
 def log_wealth_of_tail(sure: Sure, trials: int, delta: float, candidates: int, above: bool) -> float:
-    """Return ln wealth of a bettor that confident guesses exceed (or keep) a limit on delta at 4 nats."""
+    """Return ln wealth of a bettor who bets that confident guesses exceed (or keep) a limit on delta at 4 nats."""
     return float(_log_wealths_of_tail([sure], trials, delta, candidates, above=above)[0])
 
 

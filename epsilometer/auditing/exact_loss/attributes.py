@@ -1,19 +1,19 @@
 """Upper bounds on the loss of an attribute, such as the author's age, from a mechanism's law. In nats.
 
 An adversary sees M(x) of a text x drawn from one of two classes, a and b, each with probability 1/2, and guesses the
-class. The adversary's view is a mixture of M(x) over the texts of the class, and total variation is convex: for x and y
-drawn independently, one from each class,
+class. The adversary's view is a mixture of M(x) over the texts of the class. Total variation (TV) is convex, so for x
+and y drawn independently, one from each class,
 
     TV(E M(x), E M(y)) <= E TV(M(x), M(y)),
 
-so the error of guessing the class is at least the mean error e of guessing between the two texts. Hence the loss of the
+and the error of guessing the class is at least the mean error e of guessing between the two texts. So the loss of the
 attribute is at most the guess loss at the error e. With more than two classes, a uniform pair of classes is drawn
 first, and the loss is between these two classes. This is only an upper bound; the best adversary may have a far smaller
 loss.
 
 Pairs are drawn with replacement, so their errors are independent, and betting bounds their mean at confidence
-99.5 % (`estimation.betting`). Assumptions: the adversary sees one rewrite per author, and the texts of a class are like
-its audited texts.
+99.5 % (`estimation.betting`). Assumptions: the adversary sees one rewrite per author, and the audited texts of a class
+represent the class.
 """
 
 from __future__ import annotations

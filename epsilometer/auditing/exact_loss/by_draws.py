@@ -1,10 +1,10 @@
 """The mean loss over pairs of texts by importance sampling, for mechanisms that cannot enumerate their outputs.
 
 Such a mechanism can compute the probability of a given output. Examples are generated text, text in which unseen coins
-delete and insert words, and what a provider and a reader see together. `importance.py` explains the method, and the
-meaning of "at least" in a row. If pairs come from trials, each draw uses the pair of a different
-trial, so the interval covers all pairs that trials can draw. Single pairs get no figures here: each would need as many
-draws as the mean over all pairs.
+delete and insert words, and the joint view of a provider and a reader. `importance.py` explains the method, and the
+meaning of "at least" in a row. If pairs come from trials, each draw uses the pair of a different trial, so the interval
+covers all pairs that trials can draw. Single pairs get no figures here: each would need as many draws as the mean over
+all pairs.
 """
 
 from __future__ import annotations

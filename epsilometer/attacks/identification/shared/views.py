@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 BUCKETS = 1 << 20  # number of hashed features
-_LONGEST = 4  # most characters of an n-gram
+_LONGEST = 4  # largest number of characters in an n-gram
 _RUN = 8  # characters in a run of letter cases or of invisible characters
 _PLACES = 256  # number of leading tokens or characters whose position is part of their feature
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads neighbouring code points far apart
