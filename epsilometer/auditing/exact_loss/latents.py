@@ -1,4 +1,4 @@
-"""The losses of pairs of texts whose latents get Gaussian or Laplace noise: upper bounds for the decoded texts.
+"""Upper bounds on the losses of pairs of texts that are decoded from latents with Gaussian or Laplace noise.
 
 With Gaussian noise of standard deviation sigma on every coordinate, all figures of two latents f, f' at L2 distance d
 depend only on r = d / sigma. The error of guessing between them is Phi(-r / 2), and delta(level) is the exact profile
