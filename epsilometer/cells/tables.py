@@ -52,7 +52,7 @@ def ways_path() -> Path:
 
 
 def sets_path(dataset: str) -> Path:
-    """Return the path of the sets of a data set's trials (schema `SETS`); without sets it has no rows."""
+    """Return the path of the sets of a data set's trials (schema `SETS`); trials without sets have no rows."""
     return Path(f"data/trials/{dataset}.sets.parquet")
 
 
