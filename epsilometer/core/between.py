@@ -2,10 +2,10 @@
 
 Let the draws y come from a law m that is positive wherever both P and P' are. At any level in nats,
 
-    E_m[sqrt(P P') / m * e^(-|L - level| / 2)] = e^(-level / 2) sum over y of min(P, e^level P'),    L = ln P / P':
+    E_m[sqrt(P P') / m * e^(-|L - level| / 2)] = e^(-level / 2) sum over y of min(P, e^level P'),    L = ln P / P'.
 
-which is e^(-level / 2) (1 - delta(level)), and at level 0 the overlap of P and P'. `auditing/exact_loss/importance.py`
-computes bounds on this mean from draws.
+The right side is e^(-level / 2) (1 - delta(level)); at level 0 it is the overlap of P and P'.
+`auditing/exact_loss/importance.py` computes bounds on this mean from draws.
 
 `tilted` is for texts whose units are privatised independently. It draws unit i from the law proportional to
 sqrt(P_i P'_i). So sqrt(P P') / m is the same for every draw: the product of the sums rho_i = sum sqrt(P_i P'_i).

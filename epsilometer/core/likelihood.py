@@ -53,7 +53,7 @@ def log_likelihoods(
     It is the likelihood of what the law describes (`law_of`), and of the text if the text reveals more (`Writes`).
     candidates: [n, k] numbers of texts; rewrites: n for each epsilon. Computations that do not depend on epsilon run
     once for all epsilons. Raises TypeError for rewrites without the units that the law describes, and LawError for
-    NaN likelihoods.
+    a table of another shape, or with NaN or plus infinity.
     """
     if isinstance(mechanism, HasLikelihood):
         tables = mechanism.log_likelihoods(texts, candidates, rewrites, epsilons)

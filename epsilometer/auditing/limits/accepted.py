@@ -83,7 +83,7 @@ class Accepted(BaseModel):
 
         path: the baseline's path, for messages.
         """
-        first = self.version == _FIRST and self.mechanism == type(of.mechanism).__name__  # it named programs by class
+        first = self.version == _FIRST and self.mechanism == type(of.mechanism).__name__  # _FIRST stored a class name
         same = {
             "mechanism": (self.mechanism, self.mechanism if first else of.name),
             "epsilon": (self.epsilon, stored(of.epsilon)),
