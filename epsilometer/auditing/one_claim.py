@@ -76,7 +76,7 @@ def check(
     alpha: float = 0.01,
     seed: int = 0,
 ) -> Checked:
-    """Run the strongest possible check of the claim of a mechanism, by name or path.
+    """Run the strongest possible check of a mechanism's claim. mechanism: its name or path.
 
     epsilon: if None, BUDGETS are checked, or NO_BUDGET alone for a mechanism that takes no budget. alpha: the error of
     all sampled checks together. seed: the seed of these checks. Raises UserError for values outside their range, an

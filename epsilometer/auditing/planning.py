@@ -1,8 +1,8 @@
 """The number of trials of an audit: for a test of a claim, or for an interval of a given width. Losses are in nats.
 
-Both assume a mechanism with loss l and the best possible adversary, who is right with probability e^l / (e^l + k - 1)
-(TeDA eq. 10), as for randomised response over the k candidates. The number of right guesses is binomial, and its
-probabilities are computed exactly. A weaker attack needs more trials.
+Both numbers assume a mechanism with loss l, k candidates, and the best possible adversary, who is right with
+probability e^l / (e^l + k - 1) (TeDA eq. 10), as for randomised response over the candidates. The number of right
+guesses is binomial, and its probabilities are computed exactly. A weaker attack needs more trials.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def trials_to_refute(claim: float, leak: float, power: float, candidates: int, l
 def trials_for_width(loss: float, width: float, power: float, candidates: int, alpha: float) -> int:
     """Return a number of trials whose interval is at most `width` nats wide with probability `power`.
 
-    With one trial fewer, the probability is too small. With still fewer it may be large enough again, since it is not
-    monotone. The interval extends from `loss` to `upper` of an estimate. loss: the true loss. Raises UserError for
-    values outside their range.
+    The probability is not monotone in the number of trials: with one trial fewer it is too small, but with still fewer
+    it may be large enough again. The interval extends from `loss` to `upper` of an estimate. loss: the true loss.
+    Raises UserError for values outside their range.
     """
     _check(power, candidates, alpha)
     if not (width > 0 and loss >= 0 and math.isfinite(loss)):

@@ -1,9 +1,9 @@
-"""Rewrites for publication, of the lines of a file or stream or of columns of a table.
+"""Rewrites for publication: of the lines of a file or stream, or of columns of a table.
 
 Shipped mechanisms, and others that draw by `core.laws.sample`, draw exactly from the operating system's randomness
-(`epsilometer.core.exact_samplers`). They reserve a millionth of the epsilon for the rounding of the laws. A user's
-mechanism is only checked to draw from the given noise. With a seed, rewrites are reproducible: anyone who knows the
-seed can invert them, so they must not be published.
+(`epsilometer.core.exact_samplers`). They reserve a millionth of the epsilon for the rounding of the laws. For a user's
+mechanism, the only check is that it draws from the given noise. With a seed, rewrites are reproducible: anyone who
+knows the seed can invert them, so they must not be published.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from epsilometer.runtime.streams import results
 from epsilometer.runtime.withholding import withheld
 
 _LINES = 10_000  # largest number of lines rewritten at a time
-_TWICE = 8  # number of rewrites that are made twice with the same noise, and must then be equal
+_TWICE = 8  # number of rewrites made twice with the same noise; both must be equal
 
 
 @dataclass
@@ -61,8 +61,8 @@ class Publisher:
     def rewrite(self, texts: Sequence[str], first: int) -> list[str]:
         """Return the rewrites, each on one line without control characters. first: the index of the first text.
 
-        A text that is among the mechanism's public texts is rewritten like any other: refusing it would reveal that it
-        is in the input. Raises UserError if a user's mechanism has a claim and does not draw from its noise, and for a
+        A text that is among the mechanism's public texts is rewritten like any other: a refusal would reveal that the
+        input contains it. Raises UserError if a user's mechanism has a claim but draws from other noise, and for a
         mechanism without a proved bound on the rounding of its draws (`publishes = False`).
         """
         if self.seed is None and not getattr(self.mechanism, "publishes", True):
@@ -112,8 +112,8 @@ def publish_table(
 ) -> None:
     """Rewrite these columns of a table, and write it in the format of `file`; other columns are unchanged.
 
-    out: None for standard output. rows: only the first rows, None for all. Raises UserError for columns that are
-    missing or do not contain strings, and for an `out` of another format, before any text is rewritten.
+    out: None for standard output. rows: the number of first rows to rewrite, None for all. Raises UserError for columns
+    that are missing or do not contain strings, and for an `out` of another format, before any text is rewritten.
     """
     kind = files.suffix(file)
     if out is None and kind == ".parquet":
@@ -142,10 +142,10 @@ def publish_table(
 
 
 def publish_lines(publisher: Publisher, file: Path | None, out: Path | None, rows: int | None, encoding: str) -> None:
-    """Rewrite the lines of a file, after checking that all can be decoded, or of standard input as they arrive.
+    """Rewrite the lines of standard input as they arrive, or of a file after checking that all can be decoded.
 
-    out: written atomically; None for standard output. rows: only the first lines, None for all. Raises UserError with
-    the line number for a line in another encoding.
+    out: written atomically; None for standard output. rows: the number of first lines to rewrite, None for all. Raises
+    UserError with the line number for a line in another encoding.
     """
     if out is not None and out.suffix in (".gz", ".zst"):
         raise UserError(f"lines are not written compressed, got --out {str(out)!r}; leave out {out.suffix}", "EPS-A148")

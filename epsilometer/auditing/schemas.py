@@ -50,10 +50,10 @@ ESTIMATES: Schema = {  # a row per attack, and the rows `strongest` and `stronge
     "sees": pl.String,  # view of the attack: text, units, latents, provider
     "released": pl.Boolean,  # True if the mechanism releases that view
     "validated": pl.Boolean,  # True if the attack was validated for this number of candidates
-    "worst_output": pl.Float64,  # pure loss that its most confident guesses prove (`abstention`); null without scores
-    "delta_at_4_low": pl.Float64,  # delta at 4 nats that its confident guesses prove (`tail`); null: not testable
+    "worst_output": pl.Float64,  # pure loss that the most confident guesses prove (`abstention`); null without scores
+    "delta_at_4_low": pl.Float64,  # delta at 4 nats that the confident guesses prove (`tail`); null: not testable
     "delta_at_4_high": pl.Float64,  # upper bound for these attacks' guesses; not an upper bound of delta
-    "fpr": pl.Float64,  # the false positive rate for the next three columns; they are null without scores
+    "fpr": pl.Float64,  # the false positive rate for the next three columns, which are null without scores
     "tpr": pl.Float64,  # true positive rate at that false positive rate (`roc`)
     "tpr_low": pl.Float64,
     "tpr_high": pl.Float64,
@@ -288,7 +288,7 @@ DECISIONS: Schema = {  # decisions on stated limits (`decisions.decide`); a row 
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "control": pl.Boolean,
-    "limit": pl.String,  # "loss", "delta_at_4", "identifiers: KIND", "attribute: LABEL"; "all" of them together
+    "limit": pl.String,  # "loss", "delta_at_4", "identifiers: KIND", "attribute: LABEL"; "all" for all limits
     "allowed": pl.Float64,  # the limit's value; null for `all`, and for a limit that does not apply
     "low": pl.Float64,  # lower bound of the loss or share (`high`: upper bound); null if unknown
     "low_by": pl.String,  # "attacks", "law", "law of latents", "count", "all releases"
@@ -296,9 +296,9 @@ DECISIONS: Schema = {  # decisions on stated limits (`decisions.decide`); a row 
     "high_by": pl.String,
     "decision": pl.String,
     "why": pl.String,  # for a limit, why it is open or contradictory; for `all`, the limits that decide
-    "needed": pl.Int64,  # how many of the things in `settles` are needed; null if unknown or not a number
+    "needed": pl.Int64,  # needed number of what `settles` names; null if unknown or not a number
     "settles": pl.String,  # what would settle an open limit; null if it is settled
-    "worst_pair": pl.Float64,  # largest guess loss of a compared pair; this and the next columns are only for `all`
+    "worst_pair": pl.Float64,  # largest guess loss of a compared pair; from here on, columns are null except for `all`
     "texts_above_4": pl.Int64,  # number of texts whose guess loss to some compared text exceeds 4 nats
     "texts_compared": pl.Int64,
     "pairs_compared": pl.Int64,
@@ -312,9 +312,9 @@ EXACT_CURVES: Schema = {  # delta(level), for levels in nats
     "epsilon": pl.Float64,
     "pairs": pl.String,
     "level": pl.Float64,
-    "delta_low": pl.Float64,  # bounds of the mean over the pairs
+    "delta_low": pl.Float64,  # bounds of the mean delta over the pairs
     "delta_high": pl.Float64,
-    "worst_high": pl.Float64,  # upper bound of the largest over the pairs
+    "worst_high": pl.Float64,  # upper bound of the largest delta of a pair
 }
 
 SETS: Schema = {"set": pl.Int64, "texts": pl.List(pl.Int32)}  # texts of each set of trials (`ceilings.set_trials`)

@@ -1,1 +1,1 @@
-"""Cells: mechanisms on the data sets of a project. Stages compute their results, and questions reuse these."""
+"""Cells: mechanisms on the data sets of a project. Stages compute the cells' results, and questions reuse them."""

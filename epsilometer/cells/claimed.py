@@ -49,7 +49,7 @@ def is_private(params: TextsParams, cell: Cell) -> bool:
 
 
 def few_words(resource: str | None, count: int, out: Path) -> str | None:
-    """Return the path of a resource. Of word vectors and lists, only the first `count` words are copied, to `out`."""
+    """Return the path of a resource; for word vectors or lists, of a copy at `out` with the first `count` words."""
     if resource == "data/lists.npz":
         WordLists.load(resource).first(count).save(out)
     elif resource is not None and resource.startswith("data/vectors/"):

@@ -1,6 +1,6 @@
-"""Compare the losses of two mechanisms: by the guesses of a project's last audit, or on your own texts.
+"""The comparison of two mechanisms' losses: by the guesses of a project's last audit, or on your own texts.
 
-Attacks on both use the same trials. Losses are in nats.
+Attacks on both mechanisms use the same trials. Losses are in nats.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _scored(guesses: pl.DataFrame, target: pl.Series) -> Scored:
 def _guessed(
     pool: api.Pool, sampled: Trials, at: tuple[Mechanism, float], attacks: Mapping[str, Attack], design: Design
 ) -> Mapping[str, Scored]:
-    """Return, for each attack that reads only released views, whether it is right in each trial, and its score."""
+    """Return the outcomes and scores in each trial, for each attack that reads only released views."""
     mechanism, epsilon = at
     trials = len(sampled.target)
     noise = Noise.named(trials, design.seed, "rewrite", epsilon)
@@ -131,8 +131,7 @@ def _guessed(
 def _paired(
     dataset: str, guessed: Sequence[Mapping[str, Scored]], candidates: int, alpha: float
 ) -> list[dict[str, Any]]:
-    """Return the paired rows of one data set, with the lower bounds of delta at 4 nats by the most confident
-    guesses."""
+    """Return the paired rows of one data set, with the delta at 4 nats that the most confident guesses prove."""
     first, second = guessed
 
     def tail(side: Mapping[str, Scored], attack: str) -> float | None:

@@ -1,4 +1,4 @@
-"""Statistics of a cell's outputs, a comparison of estimators on it, and the trials on which attacks disagree."""
+"""Statistics of a cell's outputs, its loss by several estimators, and the trials on which its attacks disagree."""
 
 from __future__ import annotations
 

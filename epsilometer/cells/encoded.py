@@ -1,4 +1,4 @@
-"""The vectors of rewrites that a cell's attack encoded, for stages that would otherwise encode them again."""
+"""Stored vectors of the rewrites that a cell's attack encoded, so that later stages need not encode them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST = 1 << 14  # maximum number of stored texts of a cell: 25 MB
 
 
 def write(cell: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
-    """Write data/encoded/<cell>.npz: vectors by the hashes of their texts; empty for too many texts."""
+    """Write data/encoded/<cell>.npz: vectors by the hashes of their texts; no vectors for more than _MOST texts."""
     by_hash = {_hash(text): vector for text, vector in vectors.items()} if len(vectors) <= _MOST else {}
     order = sorted(by_hash)
     hashes = np.frombuffer(b"".join(order), np.uint8).reshape(len(order), -1 if order else 0)

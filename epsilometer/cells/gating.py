@@ -53,7 +53,7 @@ def accepted(params: TextsParams, of: Subject, name: str, file: Path) -> dict[st
     baseline.check(settings(params))
     dataset = params.cells[name].dataset
     ours = (dataset, of.name, stored(of.epsilon))
-    rows = {  # a cell under anonymity may also have rows of its attackers
+    rows = {  # without the rows of attribute attackers
         row.attack: measured
         for row, measured in baseline.measured.items()
         if row[:3] == ours and row.attack in params.attacks

@@ -33,8 +33,7 @@ class GuessedTrials:
 
 
 def adversaries(name: str) -> Callable[[NDArray[np.int64]], GuessedTrials]:
-    """Return a function that runs all attacks on trials of a cell (numbers in ascending order). Models load when
-    used."""
+    """Return a function that runs a cell's attacks on trials, given by ascending numbers. Models load when used."""
     params = read_params()
     cell = params.cells[name]
     cell_trials, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
@@ -76,8 +75,7 @@ def _tallies(attack: Attack, epsilons: tuple[float, ...]) -> list[dict[str, floa
 
 
 def added(to: list[dict[str, float]], more: list[dict[str, float]], sign: int) -> list[dict[str, float]]:
-    """Return `to` plus `sign` times `more`, for each epsilon and counter, in the order in which counters first
-    appear."""
+    """Return `to` plus `sign` times `more`, for each epsilon and counter; counters keep their order."""
     return [
         {what: count.get(what, 0) + sign * other.get(what, 0) for what in {**count, **other}}
         for count, other in zip(to, more, strict=True)

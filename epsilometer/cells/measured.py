@@ -1,4 +1,4 @@
-"""The results of an audit of texts, row by row, as baselines store them and re-audits compare them."""
+"""The rows of an audit of texts that baselines store and re-audits compare."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from epsilometer.reaudit.hashes import DIGITS, short_hash
 def settings(params: TextsParams) -> dict[str, Any]:
     """Return the settings that comparable audits share: alpha, number of candidates, attacks and their settings.
 
-    `trials`: for each data set, the temperature and the match of the sampling of candidates, the split, and the size of
-    its sets. `embedding`: the encoder that this sampling uses.
+    `trials`: for each data set, the temperature and the `match` by which candidates are sampled, the audited split, and
+    the size of its sets. `embedding`: the encoder that this sampling uses.
     """
     attacks = {name: json.loads(json.dumps(dict(settings))) for name, settings in params.attacks.items()}
     trials = {
@@ -46,7 +46,7 @@ def settings(params: TextsParams) -> dict[str, Any]:
 
 
 def measure(params: TextsParams, folder: Path = Path(".")) -> dict[Row, Measured]:
-    """Return the current audit in a folder: every cell, epsilon and attack, without the choice of the strongest."""
+    """Return the current audit in a folder: every cell, epsilon and attack, without rows for the strongest attack."""
     audit: dict[Row, Measured] = {}
     if not params.cells:
         return audit

@@ -12,8 +12,7 @@ from epsilometer.project.corpora import corpus as audited_corpus
 
 
 def public_texts(params: TextsParams, corpus: PublicCorpus) -> list[str]:
-    """Return public texts: all parts of a generator, the first `count` texts of another source, or a data set's public
-    part.
+    """Return public texts: the first `count` texts of each given part of a source, or a data set's public part.
 
     A generator writes some texts under more than one seed. Texts that it also writes for an audited data set are left
     out, so that no model is audited on texts that it was trained on.

@@ -22,7 +22,7 @@ from epsilometer.project.cells import build
 from epsilometer.project.paths import audited_texts
 from epsilometer.text.words import words
 
-_READ = 1 << 16  # most words, in all texts, for which readings are stored: about 100 MB
+_READ = 1 << 16  # readings are stored for at most this many words, in all texts: about 100 MB
 
 
 def mechanism(params: TextsParams, cell: str) -> Mechanism:
@@ -39,7 +39,7 @@ def well_read(params: TextsParams, cell: str) -> Mechanism:
 
 
 def read_once(params: TextsParams, cell: str, built: Mechanism) -> None:
-    """Write data/readings/<cell>.npy: the network's output for each of the trials' texts; empty for too many texts."""
+    """Write data/readings/<cell>.npy: the network's output for each of the trials' texts; empty for too many words."""
     texts, readings = _compared(params, cell), np.empty((0, 0), np.float32)
     if isinstance(built, HasReadings) and sum(len(words(text)) for text in texts) <= _READ:
         readings = built.read(texts)

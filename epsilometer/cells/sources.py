@@ -1,4 +1,4 @@
-"""The sources of an audit's losses, whose updates a re-audit looks for: texts, mechanisms, attacks and models."""
+"""The sources of an audit's losses: texts, mechanisms, attacks and models. A re-audit looks for their updates."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def current(params: TextsParams, folder: Path = Path(".")) -> list[Source]:
 
 
 def _slug(name: str) -> str:
-    """Return the name or path of a component as a file's name; two paths with the same last part stay different."""
+    """Return the name or path of a component as a file's name; paths with the same last part get different names."""
     return re.sub(r"\W+", "-", name.removesuffix(".py")).strip("-")
 
 
@@ -63,7 +63,7 @@ def _of_cell(params: TextsParams, cell: Cell, folder: Path) -> Record:
 
 
 def _of_stages(params: TextsParams) -> list[str]:
-    """Return the paths of the resources of mechanisms that stages make."""
+    """Return the paths of the mechanisms' resources that stages make."""
     whole = ["prepared", "auxiliaries", "rewriters", "leaderboard_parts", "lists.npz"]
     named = [f"vectors/{name}.npz" for name in params.words.sources] + [f"models/{name}" for name in params.models]
     public = [place.replace(".", "/", 1) for place, _ in params.made_of_public()]
@@ -76,7 +76,7 @@ def _of_code(project: Path, file: str | Path, settings: Mapping[str, Any] | None
 
 
 def _of_data(project: Path, path: str, settings: Mapping[str, Any] | None = None) -> Record:
-    """Return the record of a file of data, a generator or a pin of something on the hub."""
+    """Return the record of a data file, of a generator, or of a file that pins a data set or model on the hub."""
     file = project / path
     if file.suffix == ".py":
         return _of_code(project, file, settings)
@@ -89,7 +89,7 @@ def _of_data(project: Path, path: str, settings: Mapping[str, Any] | None = None
 
 
 def _of_model(name: Any, folder: Path) -> Record:
-    """Return the place of a model that is named by its id; empty for an embedded one, a folder or a stage's output."""
+    """Return the record of a model on the hub; empty for an embedded model, a folder or a stage's output."""
     named = isinstance(name, str) and _HUB_NAME.fullmatch(name)
     if not named or name.endswith(ENCODER) or name.startswith(("data/", ".")) or (folder / name).exists():
         return {}
@@ -97,7 +97,7 @@ def _of_model(name: Any, folder: Path) -> Record:
 
 
 def _said(settings: Mapping[str, Any] | None) -> Record:
-    """Return a record of settings, as JSON returns them."""
+    """Return a record of settings, as they are read back from JSON."""
     return {"settings": json.loads(json.dumps(settings))} if settings else {}
 
 

@@ -9,7 +9,7 @@ import polars as pl
 from epsilometer.core.guarantees import budget_name
 from epsilometer.core.tables import Schema
 
-SIMILARITY: Schema = {  # of the first `texts` trials: the mean cosine, its interval, and BLEU of all together
+SIMILARITY: Schema = {  # the mean cosine of the first `texts` trials, its interval, and their corpus BLEU
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
@@ -21,7 +21,7 @@ SIMILARITY: Schema = {  # of the first `texts` trials: the mean cosine, its inte
 }
 
 
-SIMILARITIES: Schema = {  # has a row per trial and metric
+SIMILARITIES: Schema = {  # a row per trial and metric
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
@@ -36,23 +36,23 @@ WAYS: Schema = {  # macro F1 of a learner by three ways to share labelled texts 
     "dataset": pl.String,
     "label": pl.String,
     "way": pl.String,  # "public": only public texts; "rewrites": private texts, each rewritten; "release": a corpus
-    "mechanism": pl.String,  # the mechanism of rewrites
+    "mechanism": pl.String,  # null for other ways than rewrites
     "epsilon": pl.Float64,
     "texts": pl.Int64,  # number of texts in a fold: labelled by hand, rewritten, or in the released corpus
-    "f1": pl.List(pl.Float64),  # one for each fold that is held out
-    "reach": pl.Float64,  # half-width of the 99 % interval of its mean (`auditing.corpora.folds`)
-    "choice": pl.Float64,  # mean F1 on separate texts, which choose among rewrites; null for the others
-    "loss": pl.Float64,  # guess loss between two texts under the noise of a release; null for the others
+    "f1": pl.List(pl.Float64),  # F1 on each held-out fold
+    "reach": pl.Float64,  # half-width of the 99 % interval of the mean F1 (`auditing.corpora.folds`)
+    "choice": pl.Float64,  # mean F1 on separate texts, to choose a mechanism and budget; null except for rewrites
+    "loss": pl.Float64,  # guess loss between two texts under the noise of a release; null for other ways
 }
 
 
 def ways_path() -> Path:
-    """Return the path of the macro F1 of a learner, by way to share texts (schema `WAYS`)."""
+    """Return the path of a learner's macro F1 by each way to share texts (schema `WAYS`)."""
     return Path("data/ways.parquet")
 
 
 def sets_path(dataset: str) -> Path:
-    """Return the path of the sets behind a data set's trials (schema `SETS`); no rows unless trials are of sets."""
+    """Return the path of the sets of a data set's trials (schema `SETS`); trials without sets have no rows."""
     return Path(f"data/trials/{dataset}.sets.parquet")
 
 
@@ -82,7 +82,7 @@ def readings_path(cell: str) -> Path:
 
 
 def encoded_path(cell: str) -> Path:
-    """Return the path of the sentence embeddings of a cell's rewrites that an attack has encoded (`encoded.py`)."""
+    """Return the path of the sentence embeddings that an attack computed of a cell's rewrites (`encoded.py`)."""
     return Path(f"data/encoded/{cell}.npz")
 
 
@@ -92,7 +92,7 @@ def tokens_path(cell: str) -> Path:
 
 
 def latents_path(cell: str, epsilon: float | None) -> Path:
-    """Return the path of the latents of a cell's trials after the noise; epsilon None: before the noise."""
+    """Return the path of the latents of a cell's trials, with the noise at an epsilon; without noise for None."""
     return Path(f"data/rewrites/{cell}/{'before' if epsilon is None else budget_name(epsilon)}.npy")
 
 
@@ -112,10 +112,10 @@ def decisions_path() -> Path:
 
 
 def curves_path(cell: str) -> Path:
-    """Return the path of the delta of the cell's exact losses at each level (schema `EXACT_CURVES`)."""
+    """Return the path of a cell's delta at each level, by its law (schema `EXACT_CURVES`)."""
     return Path(f"data/exact/{cell}.curves.parquet")
 
 
 def varied_path(what: str, cell: str) -> Path:
-    """Return the path of the results of ablations (`ablations`, `first_tokens`) or sweeps (`sweeps`) of a cell."""
+    """Return the path of a cell's ablations (what: `ablations` or `first_tokens`) or sweeps (`sweeps`)."""
     return Path(f"data/varied/{what}/{cell}.parquet")

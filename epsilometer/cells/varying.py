@@ -1,4 +1,4 @@
-"""The data that all variations of a cell use: the texts that candidates are sampled from, and their groups."""
+"""The data that all ablations and sweeps of a cell use: the texts that candidates are drawn from, in groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from epsilometer.project.paths import audited
 
 
 def pool(params: TextsParams, dataset: str, match: str | None = None) -> tuple[Pool, NDArray[np.float32]]:
-    """Return the audited texts of a data set, in groups if candidates have equal numbers of words, and embeddings.
+    """Return a data set's audited texts and their embeddings. With match "words", texts of equal length form a group.
 
     match: "words" or "none"; None for the data set's own setting.
     """

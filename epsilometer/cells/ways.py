@@ -1,9 +1,9 @@
 """Three ways to share the labelled texts of a data set: its public, private and held-out texts, and a row for each way.
 
-The rows are about data sets that a cell audits and that have a label to learn: the first label that does not identify
-authors or pairs (`group`) and is not an attribute to hide (`decide.attributes`). Public texts are those of the public
-part or, if there is none, of splits that are not audited. The audited texts are in folds (`auditing.corpora.folds`). A
-data set has no rows if it has too few texts, in all or with one of the labels.
+The rows are about data sets that a cell audits and that have a label to learn: the first label that neither identifies
+authors or pairs (`group`) nor is an attribute to hide (`decide.attributes`). Public texts are those of the public
+part or, if there is none, of splits that are not audited. The audited texts form folds (`auditing.corpora.folds`). A
+data set has no rows if it has too few texts, in all or for its number of labels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from epsilometer.corpora.parts import GROUP, PUBLIC
 from epsilometer.mechanisms.selection.shared.public_exemplars import embed
 from epsilometer.project.paths import audited, prepared
 
-EPSILONS = (1.0, 2.0)  # of released corpora; at epsilon 2, the average loss between two texts is 1 nat
+EPSILONS = (1.0, 2.0)  # of released corpora; at epsilon 2, the guess loss between two texts is 1 nat
 _LEARNT = (1 - CHOICE) * (1 - 1 / FOLDS)
 _MOST = 2000  # maximum number of public texts
 _OF_LABEL = 10  # minimum number of private texts of a label, on average
@@ -55,7 +55,7 @@ def rows(params: TextsParams, dataset: str) -> Iterator[dict[str, Any]]:
 
 
 class Split:
-    """The public, private and held-out texts of a data set. table: the audited ones, in the order of trials."""
+    """The public, private and held-out texts of a data set. table: the audited texts, as numbered in trials."""
 
     def __init__(self, params: TextsParams, dataset: str, label: str, table: pl.DataFrame) -> None:
         from epsilometer.models.encoder import Encoder  # loading takes a second, and most audits do not need it
@@ -113,6 +113,6 @@ def _public(params: TextsParams, dataset: str, label: str) -> pl.DataFrame:
 
 
 def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return the rows rescaled to length 1; a row of zeros stays."""
+    """Return the rows rescaled to length 1; rows of zeros are unchanged."""
     wide = vectors.astype(np.float64)
     return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), np.finfo(float).tiny))

@@ -45,7 +45,7 @@ def _run(words: Sequence[str]) -> int:
         if isinstance(error, SystemExit):
             if _own(words):
                 raise
-            if isinstance(error.__context__, BrokenPipeError):  # the reader of the output has gone
+            if isinstance(error.__context__, BrokenPipeError):  # the reader of standard output has closed it
                 return 141
         if show := getattr(error, "show", None):  # typer's error for a wrong option
             show(notes())
@@ -57,7 +57,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _own(words: Sequence[str]) -> bool:
-    """Return whether a command runs stages. Such a command ends its own processes and reports its own errors."""
+    """Return True if a command runs stages. Such a command ends its own processes and reports its own errors."""
     first, *others = [word for word in words if not word.startswith("-")] or [""]
     return (others[:1] if first == "pipeline" else [first]) in (["stage"], ["repro"])
 

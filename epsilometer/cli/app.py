@@ -1,4 +1,4 @@
-"""The commands of `epsilometer` and of its studies. Each is a function in the file of its group."""
+"""The commands of `epsilometer` and of its studies. Each command is a function in the file of its group."""
 
 from __future__ import annotations
 

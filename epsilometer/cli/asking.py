@@ -43,7 +43,7 @@ class LimitOptions:
 
     @property
     def limits(self) -> list[tuple[Question, float]]:
-        """The questions with their limits. Raises UserError for a repeated question, or a setting of another one."""
+        """The questions with their limits. Raises UserError for repeated questions, or other questions' settings."""
         values: dict[str, float] = {}
         for entry in self.limit:
             name, equals, value = entry.partition("=")
@@ -57,7 +57,7 @@ class LimitOptions:
 
 @dataclass(frozen=True)
 class QuestionOptions:
-    """A question, and its settings."""
+    """A question and its settings."""
 
     question: Annotated[
         str,
@@ -72,7 +72,7 @@ class QuestionOptions:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of the question, without building it. Raises UserError for settings of others."""
+        """The question's settings; the question is not built. Raises UserError for other questions' settings."""
         return settings_by_question([self.question], self.with_settings)[self.question]
 
     @property
@@ -89,7 +89,7 @@ class QuestionOptions:
 
 
 def questions(names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[str]) -> list[Question]:
-    """Return the questions of these names or paths, with their settings. Raises UserError for settings of others."""
+    """Return questions, by name or path, with their settings. Raises UserError for other questions' settings."""
     return [of_settings(name, of) for name, of in settings_by_question(names, with_settings).items()]
 
 
@@ -103,7 +103,7 @@ def of_settings(name: str, settings: Mapping[str, Any]) -> Question:
 def settings_by_question(
     names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """Return the settings of each of these questions. Raises UserError for settings of others."""
+    """Return the settings of each of these questions. Raises UserError for other questions' settings."""
     settings: dict[str, dict[str, Any]] = {name: {} for name in names}
     for key, value in read_settings(with_settings, "--with").items():
         name, dot, setting = key.rpartition(".")

@@ -72,7 +72,7 @@ def _questions(params: Params) -> list[dict[str, str]]:
 
 
 def _list(file: Path, params: Params, every: Sequence[Download]) -> None:
-    """Print the packages and repositories of an audit, their missing files, and the expected cost of its models."""
+    """Print an audit's downloads from packages and the hub, the missing ones, and the expected cost of its models."""
     from epsilometer.pipeline import downloads, expected
     from epsilometer.runtime.hub import amount
 
@@ -105,7 +105,7 @@ def _on_the_hub(download: Download) -> dict[str, Any]:
 
 
 def _in_a_package(packaged: Packaged) -> dict[str, Any]:
-    """Return the row of a package's file."""
+    """Return the row of a file that a package contains."""
     from epsilometer.runtime.hub import amount
 
     licence = "known once fetched" if packaged.content is None else packaged.licence or "not stated"

@@ -1,4 +1,4 @@
-"""Claims: `epsilometer claims` checks one in its worst case, `plan` computes how many trials would refute one."""
+"""`epsilometer claims` checks a claim in its worst case; `plan` computes the number of trials of an audit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command that withholds others' output, and refuses unreadable paths and outputs that overwrite its inputs."""
+"""A command that withholds libraries' output, and refuses unreadable paths and outputs that overwrite its inputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WRITTEN = ("out", "report")  # parameters whose files are written
 
 
 class Group(TyperGroup):
-    """A group of commands, in which names of earlier versions also work."""
+    """A group of commands, which can also be called by the names of earlier versions."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Resolve a command as `TyperGroup` does, with old commands and options translated.
@@ -45,7 +45,7 @@ class Group(TyperGroup):
         return super().resolve_command(ctx, call.words)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names, in the order in which a new user needs them."""
+        """Return the commands' names, in the order in which a new user needs them."""
         return sorted(super().list_commands(ctx), key=lambda name: (*_FIRST, name).index(name))
 
 
@@ -79,7 +79,7 @@ def _written(values: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
 
 
 def _each(value: Any) -> Iterator[Any]:
-    """Yield the parts of an argument's value, which may be a list, or a list of pairs."""
+    """Yield the parts of an option's value, which may be a list or a list of pairs."""
     if isinstance(value, (list, tuple)):
         for part in value:
             yield from _each(part)
@@ -88,7 +88,7 @@ def _each(value: Any) -> Iterator[Any]:
 
 
 def _files(value: Any) -> Iterator[Path]:
-    """Yield the existing files among an argument's values, as absolute paths."""
+    """Yield the existing files among an option's values, as absolute paths."""
     for each in _each(value):
         try:
             if isinstance(each, (str, Path)) and Path(each).is_file():

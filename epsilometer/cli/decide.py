@@ -1,4 +1,4 @@
-"""`epsilometer decide` and `reaudit`: limits at ascending budgets, and changes of figures since a baseline."""
+"""`epsilometer decide` checks limits at ascending budgets; `reaudit` tests figures for changes since a baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`epsilometer gate`: whether a mechanism keeps its limits, as an exit code."""
+"""`epsilometer gate` decides whether a mechanism keeps its limits, and returns an exit code."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class GateRules:
     ] = 0.01
 
     def rules(self, limits: LimitOptions, baseline: Path | None) -> Rules:
-        """Return the rules of a decision, checked."""
+        """Return the gate's rules. Raises UserError for invalid options."""
         from epsilometer.doors.gate import Rules
 
         if self.max_increase != GateRules.max_increase and baseline is None:
@@ -200,7 +200,7 @@ def gate(
     with told_if_dry(), files.of(texts.label or cell or "nothing", epsilon):
         texts.check(cell)
         out.check()
-        rules = spending.rules(limits, baseline)  # refused before any model loads
+        rules = spending.rules(limits, baseline)  # raises before any model loads
         with withheld():
             if cell is None:
                 of, estimates = _of_file(texts, epsilon, rules, baseline)
@@ -220,7 +220,7 @@ def _suggest(
 ) -> None:
     """Print proposed limits, and write the workflow with them. Raises UserError before any work for bad options.
 
-    judged: by name, the options that have no effect on a suggestion.
+    judged: the options that have no effect on a suggestion, by name.
     """
     from epsilometer.core.atomic import write_text
     from epsilometer.doors.suggest import suggest, workflow
@@ -289,7 +289,7 @@ def _accept(texts: Texts, epsilon: float | None, spending: GateRules, *, baselin
 def _of_file(
     texts: Texts, epsilon: float | None, rules: Rules, baseline: Path | None
 ) -> tuple[Subject, dict[str, Estimate] | None]:
-    """Return the subject of a gate on a file, and the accepted estimates of a baseline, if there is one."""
+    """Return the subject of a gate on a file, and the estimates that the baseline accepts, None without a baseline."""
     from epsilometer.auditing.limits.accepted import read
 
     accepted = None if baseline is None else read(baseline)

@@ -18,7 +18,7 @@ def tell(*parts: object, sep: str = "\n", end: str = "\n") -> None:
 
 
 def show(result: Any, as_json: bool, columns: Sequence[str] | None = None) -> None:
-    """Print rows as JSON or as an aligned table. columns: those to print, None for all."""
+    """Print rows as JSON or as an aligned table. columns: names of the columns to print, None for all."""
     if as_json:
         rows = result if columns is None else [{name: row[name] for name in columns} for row in result]
         tell(json.dumps(for_json(rows), indent=1))

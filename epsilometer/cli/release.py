@@ -90,7 +90,7 @@ def _say_guesses(publication: Publication) -> None:
 
 
 def _on_workers(built: CorpusMechanism, workers: int, ray: str | None) -> CorpusMechanism:
-    """Return the mechanism with these workers for the embedding of private texts."""
+    """Return the mechanism, with workers that embed the private texts."""
     from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
     from epsilometer.runtime.scaling import Engine
 
@@ -137,7 +137,7 @@ def _built(
 
 
 def _corpus(file: Path, reading: TextOptions, person: str | None, label: str | None) -> PrivateCorpus:
-    """Return the texts of a file, with person and label. Texts without a word are left out; repeated texts stay."""
+    """Return the texts of a file, with persons and labels. Texts without a word are left out; repeated texts stay."""
     import polars as pl
 
     from epsilometer.core.corpus_mechanism import PrivateCorpus

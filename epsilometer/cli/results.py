@@ -1,4 +1,4 @@
-"""The results of a project, and their comparison with another's: `epsilometer results`."""
+"""The results of a project, and their comparison with those of another audit: `epsilometer results`."""
 
 from __future__ import annotations
 

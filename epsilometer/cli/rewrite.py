@@ -89,7 +89,7 @@ def rewrite(
 
 
 def _record(file: Path | None, reading: TextOptions, recording: LedgerOptions, claim: Guarantee | None) -> None:
-    """Record in the ledger the budget that rewrites of a table spend for each person, before any is published."""
+    """Record in the ledger the budget that a table's rewrites spend for each person, before a rewrite is published."""
     from collections import Counter
 
     from epsilometer.accounting.ledger import Ledger

@@ -24,8 +24,8 @@ _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 def supervised(work: Callable[[], int]) -> int:
     """Return the exit code of the work, or 2 if its process reports none. A signal ends both processes."""
     answer, tell = os.pipe()
-    alive, life = os.pipe()  # the kernel closes it when this process ends, for any reason
-    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # until each process is ready for them
+    alive, life = os.pipe()  # the kernel closes `life` when this process ends, for any reason
+    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # until each process can handle signals
     child = os.fork()
     if not child:
         os.close(life)
@@ -37,13 +37,13 @@ def supervised(work: Callable[[], int]) -> int:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError):  # the reader has gone
                 stream.flush()
-        withhold()  # later output of the audited code's threads and exit handlers
+        withhold()  # the audited code's threads and exit handlers may still print
         os.write(tell, bytes([code]))
         end_in_time(code)
         return code
     os.close(tell)
     status = _await(child)
-    os.set_blocking(answer, False)  # a process started by the work may hold the other end
+    os.set_blocking(answer, False)  # a process started by the work may keep the pipe open
     with suppress(BlockingIOError):
         if said := os.read(answer, 1):
             return said[0]
@@ -63,7 +63,7 @@ def supervised(work: Callable[[], int]) -> int:
 
 
 def _await(child: int) -> int:
-    """Return the child's wait status. Signals are passed on to it until it ends, and blocked afterwards."""
+    """Return the child's wait status. Signals are passed on to the child until it ends, and blocked afterwards."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         if not (number == signal.SIGINT and _in_foreground()):  # the terminal sends Ctrl-C to both processes
@@ -71,7 +71,7 @@ def _await(child: int) -> int:
                 os.kill(child, number)
 
     for number in _PASSED_ON:
-        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+        if signal.getsignal(number) != signal.SIG_IGN:  # under nohup, SIGHUP stays ignored
             signal.signal(number, pass_on)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
     _, status = os.waitpid(child, 0)

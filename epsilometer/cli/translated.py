@@ -1,7 +1,7 @@
 """Translation of commands and options of earlier versions, before a command's options are parsed.
 
-The help no longer lists them. `report` is `results show`, `gate --max-loss 1` is `gate --limit which_text=1`, and
-`audit --units` is `ask which_unit`.
+The help no longer lists the old spellings. For example, `report` becomes `results show`, and `gate --max-loss 1`
+becomes `gate --limit which_text=1`.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ def _limit(question: str) -> Old:
 
 
 def _setting(question: str, key: str) -> Old:
-    """Return the translation to a question's setting that is a text, quoted for YAML."""
+    """Return the translation of an option to a question's setting, as a text quoted for YAML."""
     return Old(lambda value: ["--with", f"{question}.{key}={json.dumps(value)}"], question)
 
 
 def _plain(question: str, key: str) -> Old:
-    """Return the translation to a question's setting that is a number."""
+    """Return the translation of an option to a question's setting, as a number."""
     return Old(lambda value: ["--with", f"{question}.{key}={value}"], question)
 
 
 def _listed(question: str, key: str) -> Old:
-    """Return the translation of comma-separated names to a list; `all` leaves the setting out."""
+    """Return the translation of an option with comma-separated names to a list; `all` leaves the setting out."""
 
     def words(value: str) -> Words:
         names = [name.strip() for name in value.split(",")]
@@ -70,7 +70,7 @@ def _flag(*words: str, question: str = "") -> Old:
 
 
 def _entry(option: str, key: str) -> Old:
-    """Return the translation of an option to KEY=VALUE of the option that replaces it."""
+    """Return the translation of an old option to KEY=VALUE of the new option."""
     return Old(lambda value: [option, f"{key}={value}"])
 
 
@@ -170,7 +170,7 @@ def translated(words: Sequence[str]) -> Call:
     elif command == "audit" and _PROBE in rest:
         new, rest, options = "probe", [word for word in rest if word != _PROBE], _OPTIONS["probe"]
     elif command == "audit" and question is not None:
-        new = f"ask {question}"  # flags of other questions stay, and are refused there
+        new = f"ask {question}"  # the new command refuses flags of other questions
         of_it = {name: old for name, old in _OF_AUDIT.items() if not old.flag or old.question == question}
         options = of_it | _OPTIONS["ask"]
     if new != command:
@@ -179,7 +179,7 @@ def translated(words: Sequence[str]) -> Call:
 
 
 def _options(words: Sequence[str], options: Mapping[str, Old], changed: dict[str, str]) -> Iterator[str]:
-    """Yield options in the current spelling, and add the changed ones to `changed`."""
+    """Yield a call's options in the current spelling, and add changed options to `changed`."""
     rest = iter(words)
     for word in rest:
         name, equals, value = word.partition("=")

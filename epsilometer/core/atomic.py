@@ -23,7 +23,7 @@ def write_json(value: Any, path: Path | str) -> None:
 
 
 def read_json(path: Path | str) -> Any:
-    """Read a stage's JSON file. Raises UserError, with its path, if it is missing or damaged."""
+    """Read a stage's JSON file. Raises UserError, which names the file, if it is missing or damaged."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -47,7 +47,7 @@ def damaged(path: Path | str, error: Exception) -> UserError:
 
 
 def write_text(text: str, path: Path | str, *, private: bool = False) -> None:
-    """Write a text file atomically. private: readable by its owner alone."""
+    """Write a text file atomically. private: True to make it readable by its owner alone."""
     with whole(path, private=private) as file:
         file.write(text.encode())
 
@@ -62,8 +62,8 @@ def whole(path: Path | str, *, private: bool = False) -> Iterator[BinaryIO]:
 
     During the writing, the file has a hidden temporary name in the same folder. The name has random digits and is new:
     in a folder that others may write to, an attacker who guessed the name could redirect the writes to another file.
-    For the same reason the file is never reopened by name. The name also holds the number of this process, by which
-    remains of killed processes are recognised. Raises UserError if somebody else replaced the file meanwhile.
+    For the same reason the file is never reopened by name. The name also holds this process's number, which
+    identifies the remains of killed processes. Raises UserError if somebody else replaced the file meanwhile.
     """
     path = Path(path)
     if is_stream(path):
@@ -80,13 +80,13 @@ def whole(path: Path | str, *, private: bool = False) -> Iterator[BinaryIO]:
             file.flush()
             _check(partial, file)
             os.replace(partial, path)
-            _check(path, file)  # a name can change between two calls
+            _check(path, file)  # between two calls, another file may take the name
     finally:
         partial.unlink(missing_ok=True)
 
 
 def is_stream(path: Path) -> bool:
-    """Return whether the path is a pipe or a device. False if another user, except root, owns it or a link to it."""
+    """Return True for a pipe or a device that, like a link to it, belongs to this user or root."""
     try:
         named, there = path.lstat(), path.stat()
     except OSError:

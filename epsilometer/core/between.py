@@ -2,10 +2,10 @@
 
 Let the draws y come from a law m that is positive wherever both P and P' are. At any level in nats,
 
-    E_m[sqrt(P P') / m * e^(-|L - level| / 2)] = e^(-level / 2) sum over y of min(P, e^level P'),    L = ln P / P':
+    E_m[sqrt(P P') / m * e^(-|L - level| / 2)] = e^(-level / 2) sum over y of min(P, e^level P'),    L = ln P / P'.
 
-which is e^(-level / 2) (1 - delta(level)), and at level 0 the overlap of P and P'. `auditing/exact_loss/importance.py`
-computes bounds on this mean from draws.
+The right side is e^(-level / 2) (1 - delta(level)); at level 0 it is the overlap of P and P'.
+`auditing/exact_loss/importance.py` computes bounds on this mean from draws.
 
 `tilted` is for texts whose units are privatised independently. It draws unit i from the law proportional to
 sqrt(P_i P'_i). So sqrt(P P') / m is the same for every draw: the product of the sums rho_i = sum sqrt(P_i P'_i).
@@ -27,8 +27,8 @@ from epsilometer.core.randomness import Noise
 class Between:
     """n draws, each between two texts; every field is float64 [n], in nats.
 
-    log_rho:    ln sqrt(P P') / m at the draw, minus infinity if only m is positive there; loss: L there. The draw in
-                the other direction, from P' to P, has the same log_rho and -L.
+    log_rho:    ln(sqrt(P P') / m) at the draw; minus infinity if P or P' is 0 there.
+    loss:       L at the draw. The draw in the other direction, from P' to P, has the same log_rho, and -L.
     log_bound:  an upper bound on log_rho - |L - level| / 2 for all draws between these two texts and all levels; 0 if
                 no smaller bound is known.
     """
@@ -67,16 +67,16 @@ def tilted(laws: Laws, pairs: NDArray[np.integer], epsilon: float, noise: Noise)
 def tilted_unit(
     first: NDArray[np.float64], second: NDArray[np.float64], uniforms: NDArray[np.float64]
 ) -> tuple[NDArray[np.integer], float, NDArray[np.float64]]:
-    """Return n draws between two laws, given as log-probabilities [outputs]: the outputs [n], rho and losses [n].
+    """Return n draws between two laws, given as log-probabilities [outputs]: outputs [n], ln rho, losses [n].
 
-    rho: ln of the sum of sqrt(P P').
+    rho: the sum of sqrt(P P') over all outputs.
     """
     half = (first + second) / 2
     peak = half.max()
     if np.isneginf(peak):  # no output is possible under both
         return np.zeros(len(uniforms), np.int64), -np.inf, np.zeros(len(uniforms))
     cdf = np.cumsum(np.exp(half - peak))
-    # Below the total even after rounding: otherwise an output of probability 0 could be drawn.
+    # Rounding must not reach the total, at which an output of probability 0 could be drawn.
     at = np.minimum(uniforms * cdf[-1], np.nextafter(cdf[-1], 0))
     outputs = np.searchsorted(cdf, at, side="right")
     return outputs, min(float(peak + np.log(cdf[-1])), 0.0), first[outputs] - second[outputs]

@@ -1,6 +1,6 @@
 """Distinct trials: rewrites from a short public list give few distinct combinations of candidates and rewrite.
 
-Over two texts there are four such cases, for any number of trials. Work is done once per case and then looked up.
+Two texts, each rewritten as one of the two, give four cases, for any number of trials. Work is done once per case.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from epsilometer.core.mechanism import Repeated, Rewrites
 from epsilometer.core.ragged import Ragged
 
-_MOST = 1 << 12  # largest number of combinations of candidates and rewrite to enumerate
+_MOST = 1 << 12  # largest number of combinations of candidates and a rewrite
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Cases:
 
 
 def cases(rewrites: Rewrites, candidates: NDArray[np.integer]) -> Cases | None:
-    """Return the cases of n trials; None if many are possible, or if rewrites are more than texts from a short list.
+    """Return the cases of n trials; None if too many are possible, or if rewrites are not just texts of a public list.
 
     candidates: [n, k] numbers of texts.
     """

@@ -29,14 +29,14 @@ PACKAGE = Path(__file__).parents[1]
 _IN_WHEEL = PACKAGE / "embedded"
 EMBEDDED = (_IN_WHEEL if _IN_WHEEL.is_dir() else PACKAGE.parent / "data" / "embedded") / "models"  # weights
 
-# Kinds of attacks, each the folder of the package that holds its components.
+# Kinds of components, named by their folders in the package.
 IDENTIFICATION, LINKING = "attacks/identification", "attacks/linking"
 QUESTIONS = "questions"
 CORPORA = "mechanisms/corpora"  # mechanisms on whole corpora; not listed under "mechanisms"
 
 
 class _FromSource(SourceFileLoader):
-    """Loader that compiles a user's current file. Python's cache compares second and size, and may miss an edit."""
+    """Loader that compiles a user's file anew. Python's cache compares size and whole seconds, and may miss an edit."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -106,7 +106,7 @@ def module(kind: str, name: str) -> ModuleType:
     spec = ModuleSpec(own_name, loader := _FromSource(own_name, place), origin=place)
     spec.has_location = True
     if (folder := str(path.parent.resolve())) not in sys.path:
-        sys.path.append(folder)  # finds helper modules in that folder; last, so that no helper shadows a library
+        sys.path.append(folder)  # finds helper modules; last, so that no helper shadows a library
     _check_helpers(path)
     own = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = own
@@ -185,10 +185,10 @@ def build(cls: Callable[..., Any], settings: Mapping[str, Any], place: str) -> A
 def describe(error: ValidationError, prefix: str) -> str:
     """Return the first five complaints of a validation, one per line: place, rule and value.
 
-    prefix: put before each place. A complaint without any place is only its message.
+    prefix: put before each place. A complaint without a prefix and a place is shown as its message alone.
     """
     lines = []
-    own = [item for item in error.errors() if item["type"] != "default_factory_not_called"]  # follows from others
+    own = [item for item in error.errors() if item["type"] != "default_factory_not_called"]  # another error causes it
     for item in own[:5]:
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"])
         message = "missing; add it" if item["type"] == "missing" else item["msg"].removeprefix("Value error, ")

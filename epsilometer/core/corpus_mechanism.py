@@ -1,4 +1,4 @@
-"""The interface of mechanisms that release a whole corpus: a curator's texts in, texts with weights and labels out.
+"""The interface of mechanisms that turn a curator's corpus into a release: public texts with weights and labels.
 
 The curator sees all private texts, and noise is added to statistics of the whole corpus (central differential privacy).
 A `Mechanism` adds noise to every text instead. A user's own corpus mechanism is a Python file with a class that has the
@@ -24,7 +24,7 @@ class PrivateCorpus:
     """n private texts.
 
     people: n identifiers of the texts' authors; None: every text has a different author.
-    labels: n labels, None for a text without one; None if no text has one.
+    labels: n labels, None for a text without a label; None instead of a list if no text has a label.
     """
 
     texts: Sequence[str]
@@ -51,7 +51,7 @@ class PrivateCorpus:
 class Release:
     """A corpus for publication.
 
-    texts: public texts; weights: float64 [n], how much each counts; labels: one for each text, None without labels.
+    texts: n public texts. weights: float64 [n], the weights of the texts. labels: n labels, None without labels.
     """
 
     texts: Sequence[str]
@@ -69,6 +69,6 @@ class CorpusMechanism(Protocol):
     def guarantee(self, epsilon: float) -> Guarantee:
         """Return the claim at this privacy budget (nats), which never depends on a private text.
 
-        Its granularity is user or document, its neighbours are corpora with one unit replaced, or added or removed.
+        Its granularity is user or document. Its neighbours are corpora with one unit replaced, or added or removed.
         """
         ...

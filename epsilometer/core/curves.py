@@ -1,11 +1,12 @@
 """Claims other than a single epsilon: zero-concentrated, Renyi and Gaussian differential privacy. Losses are in nats.
 
-Each claim bounds delta at every level c: P(M(x) in S) <= e^c P(M(x') in S) + delta(c). For a Renyi divergence of order
-a of at most D, by Canonne, Kamath and Steinke 2020 ("The discrete Gaussian for differential privacy", proposition 12),
+Each claim of a mechanism M bounds delta at every level c: P(M(x) in S) <= e^c P(M(x') in S) + delta(c), for neighbours
+x, x' and any set S of outputs. If the Renyi divergence of order a is at most D, by Canonne, Kamath and Steinke 2020
+("The discrete Gaussian for differential privacy", proposition 12),
 
     delta(c) = e^((a - 1)(D - c)) (1 - 1/a)^a / (a - 1).
 
-For rho-zCDP, D is rho a at every order, and delta is the minimum over a grid of orders (Bun and Steinke 2016). For
+For rho-zCDP, D is rho a at every order a, and delta is the minimum over a grid of orders (Bun and Steinke 2016). For
 mu-GDP, by Dong, Roth and Su 2022 ("Gaussian differential privacy", corollary 2.13),
 
     delta(c) = Phi(mu / 2 - c / mu) - e^c Phi(-mu / 2 - c / mu).
@@ -28,7 +29,7 @@ from epsilometer.core.errors import UserError
 Array = NDArray[np.float64]
 
 LEVELS = np.concatenate([[0.0], np.geomspace(1e-3, 100.0, 400)])  # each level gives a bound on an adversary's success
-_ORDERS = 1 + np.geomspace(1e-3, 1e4, 400)  # delta(c) holds for every order
+_ORDERS = 1 + np.geomspace(1e-3, 1e4, 400)  # the delta(c) of every order holds, so the smallest is used
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def of_plain(data: Mapping[str, Any]) -> Curve:
 def largest_success(curve: Curve, candidates: int) -> float:
     """Return the largest success probability of guessing among equally likely candidates that the curve allows.
 
-    It is the minimum of (e^c + (k - 1) delta(c)) / (e^c + k - 1) over LEVELS.
+    It is the minimum over LEVELS c of (e^c + (k - 1) delta(c)) / (e^c + k - 1), with k candidates.
     """
     odds = np.exp(LEVELS)
     return min(1.0, float(((odds + (candidates - 1) * curve.delta(LEVELS)) / (odds + candidates - 1)).min()))

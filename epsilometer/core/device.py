@@ -1,7 +1,7 @@
 """The device that the networks of a process and its workers compute on.
 
-A project sets `device` in params.yaml. Outside a project, the environment variable EPSILOMETER_DEVICE sets it.
-`models/devices.py` reads it.
+A project sets `device` in params.yaml. Outside a project, the environment variable EPSILOMETER_DEVICE sets the device.
+`models/devices.py` applies it.
 """
 
 from __future__ import annotations

@@ -30,15 +30,15 @@ _DISK = {
     errno.EAGAIN: "the limit on processes and threads is reached (EPSILOMETER_PROCESSES, ulimit -u); raise the limit",
     errno.EIO: "the disk reports an input/output error; check the disk",
 }
-_NO_THREAD = "can't start new thread"  # Python's words for an error without a number
-_FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|database or disk is full")  # libraries may hide the number
+_NO_THREAD = "can't start new thread"  # Python's message for an error without an errno
+_FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|database or disk is full")  # libraries may hide the errno
 
 
 class UserError(ValueError):
     """An error that the user can fix. Its message says what happened and what to do. Shown without a traceback.
 
-    code: "EPS-C012", which never changes, so that tests and scripts need not read the sentence. Every error of this
-    package has one; the letter names the part that first raised it. A user's own component may leave it out.
+    code: a code such as "EPS-C012", which never changes, so that tests and scripts need not read the message. Its
+    letter names the part that first raised the error. Only errors of a user's own component may lack a code.
     """
 
     def __init__(self, message: object, code: str | None = None) -> None:
@@ -51,7 +51,7 @@ class UserError(ValueError):
 
 
 class LawError(UserError):
-    """An error of a stated output law, invalid or contradicted by outputs. No figure is computed from such a law."""
+    """An error of a stated output law that is invalid, or that outputs contradict. No figure relies on such a law."""
 
 
 def printable(text: str) -> str:
@@ -91,7 +91,7 @@ def text_named(error: BaseException) -> str:
 
 
 def unknown(kind: str, name: object, names: Iterable[str]) -> UserError:
-    """Return the error for an unknown name, with the nearest known ones."""
+    """Return the error for an unknown name, with the nearest known name, or all known names if none is near."""
     options = sorted(names)
     near = difflib.get_close_matches(str(name), options, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(options) or 'none'}"

@@ -41,12 +41,12 @@ def missing(error: ModuleNotFoundError) -> UserError | None:
 
 
 def installed(extra: str) -> bool:
-    """Return whether all modules of an extra are installed, without importing any."""
+    """Return True if all modules of an extra are installed, without importing any."""
     return all(importlib.util.find_spec(module) is not None for module in EXTRAS[extra])
 
 
 def explained(call: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a call so that a missing module of an extra raises UserError, which names what to install."""
+    """Wrap a call, which then raises UserError with the extra to install if a module of an extra is missing."""
 
     @functools.wraps(call)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:

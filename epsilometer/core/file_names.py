@@ -1,7 +1,7 @@
 """Names that come from users' files: columns, splits and classes of a file, files of a folder.
 
 In a file without a header, or read with the wrong separator, these names are words of private texts. So messages quote
-names only on a terminal; anything that is logged, by stages or flows, gives their number instead.
+names only on a terminal; the logs of stages and flows give numbers instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _shown = True
 
 @contextmanager
 def names_shown(shown: bool) -> Iterator[None]:
-    """Set whether messages quote names of users' files while the context lasts. By default and with SHOW they do."""
+    """Let messages quote names of users' files, or not, within the context. By default and with SHOW they do."""
     global _shown
     before, _shown = _shown, shown
     try:

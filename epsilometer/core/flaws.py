@@ -27,7 +27,7 @@ class Flaw(IntFlag):
 
 
 def stated(reason: object, refused: object = None, reasoning: object = None) -> Flaw:
-    """Return the flaws that a service states about an answer. reason: why the answer ended.
+    """Return the flaws that a service states about an answer. reason: the stated reason for which it ended.
 
     refused, reasoning: the message's fields for a refusal and for reasoning. Raises ValueError for the reason "error".
     """
@@ -40,7 +40,7 @@ def stated(reason: object, refused: object = None, reasoning: object = None) -> 
 
 
 def holds_reasoning(text: str) -> bool:
-    """Return whether a text holds marked reasoning, <think>...</think>; some servers drop the opening mark."""
+    """Return True if a text holds marked reasoning, <think>...</think>; some servers drop the opening mark."""
     return "<think>" in text or "</think>" in text
 
 

@@ -42,7 +42,7 @@ def reached(
     Imports inside functions count; those for type checking alone do not. Modules are searched in the
     file's folder, then in `folders`, then in this package's folder, as in `component.module`. A module in none of them
     belongs to a library and is not followed. This package's `__init__` is not followed either, since it imports lazily.
-    follow: whether to include an imported file. Raises UserError if a file is missing or is not Python.
+    follow: returns False for imported files to leave out. Raises UserError if a file is missing or is not Python.
     """
     places = searched(file, folders)
     files: dict[Path, None] = {}
@@ -65,7 +65,7 @@ def searched(file: Path, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
 
 
 def direct(file: Path, places: tuple[Path, ...]) -> tuple[list[Path], set[str]]:
-    """Return the files that a file imports directly, searched in these folders, and other top-level modules.
+    """Return the files in these folders that a file imports directly, and the other top-level modules that it imports.
 
     This package's `__init__` is excluded, since it imports lazily.
     """
@@ -85,7 +85,7 @@ def syntax(file: Path) -> Syntax:
 
 
 def beside(file: Path) -> dict[str, Path]:
-    """Return the files of its own folder that a file imports, directly or indirectly, by top-level module."""
+    """Return the files that a file imports from its own folder, directly or indirectly, by top-level module."""
     folder, todo = file.resolve().parent, [file.resolve()]
     reached: list[Path] = []
     while todo:

@@ -1,6 +1,6 @@
-"""Reading of JSON by others, whose errors never quote it, and writing of our own JSON.
+"""Reading of others' JSON, with errors that never quote it, and writing of our own JSON.
 
-Our own values may be infinite, which JSON cannot express.
+Our own values may be infinite or NaN, which JSON cannot express.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def load(text: str | bytes) -> Any:
 
 
 def no_text(value: Any) -> str | None:
-    """Describe the first character of a JSON value that no text file can contain; None if there is none."""
+    """Describe a character of a JSON value that no text file can contain; None if there is none."""
     left = [value]
     while left:
         part = left.pop()

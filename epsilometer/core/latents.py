@@ -1,4 +1,4 @@
-"""Noisy latents of rewrites, for attacks and laws, and slices of rows that fit in memory."""
+"""The noisy latents of rewrites, which attacks and laws read, and slices of rows that fit in memory."""
 
 from __future__ import annotations
 

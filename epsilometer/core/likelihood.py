@@ -20,13 +20,13 @@ _MOST = 64  # most candidates for which the n x k likelihoods of an epsilon are 
 
 
 def has_law(mechanism: Mechanism | None) -> bool:
-    """Return whether the mechanism offers its law, or the likelihood of its outputs."""
+    """Return True if the mechanism offers its law, or the likelihood of its outputs."""
     # A mechanism whose settings rule out a law has None as the method.
     return any(callable(getattr(mechanism, power, None)) for power in ("laws", "log_likelihoods"))
 
 
 def covers(mechanism: Mechanism | None, seen: str) -> bool:
-    """Return whether the likelihood covers everything that an adversary with this view (TEXT, UNITS, ...) sees.
+    """Return True if the likelihood covers everything that an adversary with this view (TEXT, UNITS, ...) sees.
 
     The law describes units or latents. The text is a function of them, or of them and the source (`Writes`). In the
     second case the likelihood accounts for the text too.
@@ -35,7 +35,7 @@ def covers(mechanism: Mechanism | None, seen: str) -> bool:
 
 
 def shows_more(mechanism: Mechanism | None) -> bool:
-    """Return whether the released text may reveal more of its source than the law's units do (`Writes`)."""
+    """Return True if the released text may reveal more of its source than the law's units do (`Writes`)."""
     shown: object = mechanism
     return isinstance(shown, Writes) and not getattr(shown, "text_is_units", False)
 
@@ -50,10 +50,10 @@ def log_likelihoods(
 ) -> list[NDArray[np.float64]]:
     """Return ln P(rewrite i | candidate), [n, k] for each epsilon, up to a term that is the same for all candidates.
 
-    It is the likelihood of what the law describes (`mechanism.law_of`), and of the text if it reveals more (`Writes`).
+    It is the likelihood of what the law describes (`law_of`), and of the text if the text reveals more (`Writes`).
     candidates: [n, k] numbers of texts; rewrites: n for each epsilon. Computations that do not depend on epsilon run
     once for all epsilons. Raises TypeError for rewrites without the units that the law describes, and LawError for
-    NaN likelihoods.
+    a table of another shape, or with NaN or plus infinity.
     """
     if isinstance(mechanism, HasLikelihood):
         tables = mechanism.log_likelihoods(texts, candidates, rewrites, epsilons)
@@ -152,7 +152,7 @@ def _by_laws(
         raise TypeError("the likelihood needs the privatised units of every rewrite")
     laws = mechanism.laws(texts)
     fits = laws.rows.lengths[candidates] == units[0].lengths[:, None]
-    # If only one candidate of a trial has the right length, the law is not needed.
+    # A trial needs no law if only one of its candidates has the right length.
     trial, slot = np.nonzero(fits & (fits.sum(axis=1, keepdims=True) > 1))
     scores = []
     for likelihood in log_likelihood(laws, candidates[trial, slot], [u.take(trial) for u in units], epsilons):

@@ -1,4 +1,4 @@
-"""The interface of linkage attacks: facts about people and rewrites go in, scores of their match come out."""
+"""The interface of linkage attacks, which score how well facts about a person match a rewrite."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Facts = Sequence[str]
-"""The adversary's facts about one person: claims, or other texts by that person."""
+"""The adversary's facts about one person: statements about the person, or other texts by the person."""
 
 
 class LinkingAttack(Protocol):
@@ -19,6 +19,6 @@ class LinkingAttack(Protocol):
         """Return scores [m, N] of m people's facts and N rewrites, larger for a better match.
 
         Each person wrote the source of one of the rewrites. A score depends on the facts of its row and on the
-        rewrites, not on their positions.
+        rewrites, not on the order of the rewrites or rows.
         """
         ...

@@ -5,15 +5,15 @@ There are two samplers, one for audits and one for releases:
 - **Audits** (seeded generator): Box and Muller 1958. A radius sqrt(-2 ln u) from 40 random bits, in float64, is
   multiplied by the cosine and sine of an angle from 24 bits, in float32. This costs half as much as numpy's float32
   normals. Numbers end at 7.5 deviations, beyond which a normal law has probability below 1e-13, and there are 2^24
-  angles; no statistic over a training can detect either. Only vectors are sampled this way.
+  angles; no statistic over a training can detect either. Only such vectors are sampled this way.
 - **Releases** (operating system's generator): the inverse CDF, in float64, of a uniform number of 63 bits in (0, 1/2),
   with a random sign; up to 9.1 deviations. Sums with such noise are rounded to a public grid (`on_grid`).
 
-The cost of rounding in a release: let g, between 1/16 and 1/8, be the grid divided by the noise's deviation. Rounding
+The cost of rounding in a release: let g, between 1/16 and 1/8, be the grid's step in deviations of the noise. Rounding
 to a public grid is post-processing, so with an exact Gaussian it would cost nothing. The sampled number differs from
 the exact quantile by at most a relative 2^-48 (`test_normals.py`), and the uniform number by 2^-64 or a relative 2^-53.
-So the bounds of the grid cell around a value of a deviations move by at most a 2^-48, and its probability changes by a
-relative a 2^-47 / g, which is at most 2^-40 within 8 deviations; the probability beyond is 1.3e-15. A step on d numbers
+So the bounds of the grid cell around a value of t deviations move by at most t 2^-48, and its probability changes by a
+relative t 2^-47 / g, which is at most 2^-40 within 8 deviations; the probability beyond is 1.3e-15. A step on d numbers
 that is (epsilon, delta)-private in exact arithmetic is therefore (epsilon + eta, delta e^eta + tau)-private, with eta =
 d 2^-39 and tau = d 2^-48: 1.1e-6 and 2.2e-9 for 592,130 numbers. The discrete Gaussian of `core.exact_samplers` would
 avoid this, but takes 100 times as long.
@@ -32,7 +32,7 @@ from epsilometer.core.system import is_system, words
 ROUNDED = 2.0**-39, 2.0**-48  # eta and tau of a step, for each of its numbers
 _BLOCK = 1 << 13  # random words at a time, few enough that the working arrays fit into the processor's cache
 _ANGLE_BITS = 24  # random bits for an angle
-_FINEST = 3  # a grid is at most 2^-3 deviations
+_FINEST = 3  # a grid's step is at most 2^-3 deviations
 
 
 def normals(count: int, generator: np.random.Generator) -> NDArray[np.floating]:

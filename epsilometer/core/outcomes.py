@@ -1,6 +1,6 @@
 """Outcomes of anonymisers, one per text: status, number of changed words, and number of queries.
 
-The status shows if a text was released unchanged.
+The status tells which texts were released unchanged.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Outcomes:
         return len(self.status)
 
     def take(self, rows: NDArray[np.integer]) -> Outcomes:
-        """Return these rows [m], in their order."""
+        """Return the rows with these numbers [m], in this order."""
         return Outcomes([self.status[i] for i in rows], *(column[rows] for column in self._counts))
 
     @classmethod

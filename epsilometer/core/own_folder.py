@@ -1,4 +1,4 @@
-"""Folders for private files: this user owns them, and nobody else can write to them."""
+"""Folders for private files: this user owns them, and they are not writable by every user."""
 
 from __future__ import annotations
 

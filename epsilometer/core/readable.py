@@ -1,4 +1,4 @@
-"""Checks of paths before reading: no invalid names, pipes, devices or circular links."""
+"""Checks that refuse invalid names, pipes, devices and circular links before a path is read."""
 
 from __future__ import annotations
 

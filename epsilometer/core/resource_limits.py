@@ -49,7 +49,7 @@ _RATIO = 10  # a text compresses to a fifth of its size at best
 
 
 def unpacked(path: Path) -> int:
-    """Return the largest allowed unpacked size of a file: `UNPACKED_BYTES`, or ten times its size if that is more."""
+    """Return the largest allowed unpacked size of a file: `UNPACKED_BYTES`, or ten times the file's size if larger."""
     return max(UNPACKED_BYTES.value, _RATIO * path.stat().st_size)
 
 

@@ -1,7 +1,7 @@
 """Rounding of displayed numbers: no displayed bound claims more than was proved.
 
-Tables show four significant digits (`written`), sentences and pages a number of decimals (`rounded`). In tables the
-column determines the direction: lower bounds (`loss`, `average_low`) are rounded down, upper bounds (`upper`,
+Tables show four significant digits (`written`), sentences and pages a fixed number of decimals (`rounded`). In tables
+the column determines the direction: lower bounds (`loss`, `average_low`) are rounded down, upper bounds (`upper`,
 `tpr_high`) and p-values up, and all other numbers to the nearest.
 """
 
@@ -21,7 +21,7 @@ _UP = re.compile(r"(?:.*_)?(?:upper|high)(?:_[12])?|delta_at_4(?:_[12])?|p_value
 
 
 def written(column: str, value: float, ceiling: float | None = None) -> str:
-    """Return a number of this column as text: four digits, and `∞` for infinity.
+    """Return a number of this column as text with four significant digits, or `∞`.
 
     A `loss` at the ceiling of its row is marked `≥`. If the ceiling is 0, the text is `not testable`.
     """

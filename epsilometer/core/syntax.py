@@ -32,7 +32,7 @@ class Import(NamedTuple):
     name: str
     """The name within the module; empty for `import a`."""
     bound: str
-    """The name in the file, or the number that replaced it; with its place if the file binds the name again."""
+    """The name in the file, or the number that replaces it; with the import's place if the name has other bindings."""
 
 
 class Syntax(NamedTuple):
@@ -73,7 +73,7 @@ def _is_for_types(test: ast.expr) -> bool:
 
 
 def _aliases(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[list[str], int, str, str]]:
-    """Yield for each imported name the possible modules, the level, the name there, and the name here."""
+    """Yield for each import the possible modules, the level, the name in the module, and the name in the file."""
     for alias in node.names:
         if isinstance(node, ast.Import):
             yield [alias.name], 0, "", alias.asname or alias.name
@@ -84,7 +84,7 @@ def _aliases(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[list[str], int
 
 
 def _bound_once(tree: ast.AST) -> dict[str, bool]:
-    """Return the names that only one import binds, each with whether the import has no `as`.
+    """Return the names that only one import binds, each with True if the import has no `as`.
 
     The same import may occur in several places, and its position does not matter. Python's built-in names are excluded,
     and so is every name in a file with a `from a import *`.
@@ -169,7 +169,7 @@ def _value(value: Any) -> str:
 
 
 def _listed(imports: list[tuple[Any, int]], once: Mapping[str, bool], numbers: Mapping[str, int]) -> Iterator[Import]:
-    """Yield the imports, each with its name in the code. A name with several bindings gets its place."""
+    """Yield the imports, each with its name in the code. A name with several bindings gets the import's place."""
     competing = 0
     for node, place in imports:
         for modules, level, name, bound in _aliases(node):

@@ -1,12 +1,12 @@
-"""The losses of pairs of texts whose units are drawn directions (von Mises-Fisher law): upper bounds for the texts.
+"""Upper bounds on the losses of pairs of texts whose units are drawn directions (von Mises-Fisher law).
 
 A draw y around u with concentration kappa, compared with u' and kappa', has the loss
 
-    L = (kappa u - kappa' u')'y - ln M(kappa) + ln M(kappa').
+    L = (kappa u - kappa' u')'y - ln M(kappa) + ln M(kappa'),
 
-It is linear in y, so it depends only on the component t of y along v = kappa u - kappa' u', whose density is in
-`core/von_mises_fisher.py`. Its extremes, at t = -1 and 1, have closed forms. For equal concentrations L is
-kappa |u - u'| t, and the total variation is 2 P(t > 0) - 1.
+with M as in `core/von_mises_fisher.py`. L is linear in y, so it depends only on the component t of y along
+kappa u - kappa' u'. That file has the density of t. The extremes of L, at t = -1 and 1, have closed forms. For equal
+concentrations L is kappa |u - u'| t, and the total variation is 2 P(t > 0) - 1.
 
 The density is evaluated at the nodes of a quadrature that covers all angles at which either law is within 60 nats of
 its mode. Both laws then become discrete, and their losses are put on a grid and convolved over the units, as for other
@@ -38,7 +38,7 @@ _FAR = 160  # standard deviations around the mean in which the cut-off is search
 _SCANNED = 4000  # number of points searched
 _PANELS, _MOST, _NODES = 64, 4096, 16
 _POINTS = 512  # fewest grid points between a loss of 0 and a unit's largest loss
-_ALIKE = 1e-12  # two laws are equal if the relative length of kappa u - kappa' u' is smaller
+_ALIKE = 1e-12  # two laws count as equal if |kappa u - kappa' u'| is at most this share of the larger kappa
 
 
 def applies(mechanism: Mechanism) -> bool:
@@ -71,13 +71,13 @@ def product(directions: Directions, units: NDArray[np.integer], width: float = 0
 
 
 def largest_losses(directions: Directions, first: int, second: int) -> tuple[float, float]:
-    """Return the largest loss, in nats, of a draw around one direction against another, and vice versa."""
+    """Return the largest loss, in nats, of a draw around the first direction against the second, and vice versa."""
     _, length, offset = _difference(directions, first, second)
     return max(length + offset, 0.0), max(length - offset, 0.0)
 
 
 def direction_losses(directions: Directions, first: int, second: int, step: float) -> UnitLosses:
-    """Return the losses of a draw around one direction against another, on a grid with this step in nats."""
+    """Return the losses of a draw around the first direction against the second, on a grid with this step in nats."""
     axis, length, offset = _difference(directions, first, second)
     largest = largest_losses(directions, first, second)
     kappas, dimension = directions.concentrations[[first, second]], directions.units.shape[1]

@@ -37,8 +37,8 @@ def exact_loss(
 
     texts, mechanism, epsilons, settings: as in `epsilometer.audit`. design: determines the compared pairs of texts; at
     the default temperature, each text is paired with the least similar one. trials: if there are more pairs than this,
-    only the distinct pairs of this many trials are compared; then `method` says so, and `all_low` to `all_high` is a
-    99 % interval of the average over all pairs, which is also printed as a note.
+    only the distinct pairs of this many trials are compared. Then `method` says so, and `all_low` to `all_high` is a
+    99 % interval of the average over all pairs; a note prints this interval, too.
     Returns a row for each epsilon and group of pairs ("all", and those of "equal length"), with the columns of `EXACT`
     from `epsilon` on. Losses are in nats: `average` is the loss of guessing between two texts, averaged over the pairs;
     `median`, `q95` and `worst` are over single pairs; `relative_epsilon` is the largest loss of any output. If
@@ -56,7 +56,7 @@ def exact_curves(
     trials: int = TRIALS,
     design: Design = STANDARD,
 ) -> pl.DataFrame:
-    """Compute delta(level) of a mechanism whose law is known, as an optimal adversary would measure it.
+    """Compute delta at each level (a loss in nats) of a mechanism whose law is known, for an optimal adversary.
 
     Takes the arguments of `exact_loss` and raises the same errors. Returns the columns of `EXACT_CURVES` from `epsilon`
     on: a lower and an upper bound of the mean delta over the pairs, and an upper bound of the largest delta of a pair.
@@ -72,7 +72,7 @@ def exact_pairs(
 ) -> pl.DataFrame:
     """Compute the pure loss of every pair of texts with equally many units, and bounds on its guess loss.
 
-    Takes arguments of `exact_loss`. Returns a row for each epsilon and pair: epsilon, x and other (indices of the
+    The arguments are as in `exact_loss`. Returns a row for each epsilon and pair: epsilon, x and other (indices of the
     distinct texts), pure_loss (nats, the larger of both directions), guess_low and guess_high (Bhattacharyya's bounds).
     Raises UserError as `exact_loss` does, and if there are too many laws to compare all pairs of them.
     """
@@ -128,7 +128,7 @@ def measured(
     check_guarantees(built, at)
     say(unread(built, texts))
     say_language(texts, {MECHANISM: built})
-    most = trials if pairwise(built) else max(trials, FULL.draws)  # each draw uses the pair of another trial
+    most = trials if pairwise(built) else max(trials, FULL.draws)  # each draw takes the pair of a separate trial
     measured = measure(built, texts, at, chosen(texts, most, as_installed(design)))
     for row in measured.losses.filter(pl.col("method").str.contains(", ")).to_dicts():
         interval = f"{row['all_low']:.4g} to {row['all_high']:.4g} nats at 99 %"
@@ -137,7 +137,7 @@ def measured(
 
 
 def chosen(texts: Sequence[str], trials: int, design: Design = STANDARD) -> Pairs:
-    """Return the pairs of texts that a design compares, about `trials` of them at most (`pairs`)."""
+    """Return the pairs of texts that a design compares, at most about `trials` pairs."""
     check_trials(trials)
     if len(texts) < 2:
         raise UserError("an exact loss compares at least 2 texts, got 1; give more texts", "EPS-A080")

@@ -1,4 +1,4 @@
-"""The losses of pairs of texts whose latents get Gaussian or Laplace noise: upper bounds for the decoded texts.
+"""Upper bounds on the losses of pairs of texts that are decoded from latents with Gaussian or Laplace noise.
 
 With Gaussian noise of standard deviation sigma on every coordinate, all figures of two latents f, f' at L2 distance d
 depend only on r = d / sigma. The error of guessing between them is Phi(-r / 2), and delta(level) is the exact profile
@@ -100,7 +100,7 @@ def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> PairLosses:
     """
     log_error, delta, at_claim, pure = [], [], [], []
     for distances, claim in zip(pairs, claims.tolist(), strict=True):
-        overlap = laplace.log_overlap(distances, width / 4)  # an error here at most doubles in the guess loss
+        overlap = laplace.log_overlap(distances, width / 4)  # an error of the overlap at most doubles in the guess loss
         log_error.append((overlap.low - math.log(2), overlap.high - math.log(2)))
         curve = laplace.deltas(distances, LEVELS, _DELTA)
         delta.append((curve.low, curve.high))

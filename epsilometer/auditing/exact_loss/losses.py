@@ -94,9 +94,9 @@ class PairLosses:
     def room(self, claims: Array, delta: float) -> Array | None:
         """Return the slack of a claim at each pair [n], after rounding errors: negative if the claim is violated.
 
-        If the claim's delta is 0, the slack is the claimed loss minus the pure loss, in nats. Otherwise it is the
-        claim's delta minus delta at the claimed loss. It is infinite for pairs without a claim, and None if neither was
-        computed. claims: [n] in nats. delta: the delta of the claim.
+        If the claim's delta is 0, the slack is the claimed loss minus the pure loss, in nats. Otherwise, or without
+        pure losses, it is the claim's delta minus delta at the claimed loss. The slack is infinite for pairs without a
+        claim. Returns None if the losses needed were not computed. claims: [n] in nats. delta: the delta of the claim.
         """
         covered = np.isfinite(claims)
         if not delta and self.pure is not None:

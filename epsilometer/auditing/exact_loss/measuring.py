@@ -111,7 +111,7 @@ def measure(
 
 
 def _as_lower_ends(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of exact losses of units as lower bounds for the released text, which may reveal more."""
+    """Return a row of units' exact losses, turned into lower bounds for the released text, which may reveal more."""
     changed: dict[str, Any] = {"average_high": math.inf, "delta_at_4": 1.0, "all_high": math.inf, "all_delta_at_4": 1.0}
     changed |= dict.fromkeys(("median", "q95", "worst", "worst_x", "worst_other", "above_4", "error"))
     changed |= {"relative_method": LOWER_BOUND} if row.get("relative_method") else {}

@@ -1,7 +1,7 @@
-"""The risk of a person at a loss: the probability that an adversary finds the source of a rewrite among k texts.
+"""Upper bounds on the risk: the probability that an adversary finds the source of a rewrite among k texts.
 
-Let the source be one of k equally likely texts, and s the probability that an adversary's guess G is right. By the
-definition of delta(level),
+Let the source be one of k equally likely texts, and s the probability that an adversary's guess G is right. P_i is the
+probability if text i is the source. By the definition of delta(level),
 
     P_i(G = i) <= e^level P_j(G = i) + delta_ij(level)                              for any two texts i and j.
 

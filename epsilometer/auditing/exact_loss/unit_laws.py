@@ -1,6 +1,6 @@
 """Comparison of unit laws: the largest loss and the Bhattacharyya coefficient of every pair of laws.
 
-For the W distinct laws of some texts' units, two matrices [W, W]:
+The W distinct laws P_a of some texts' units give two matrices [W, W]:
 
     A[a, b] = max_y ln P_a(y) / P_b(y),    B[a, b] = ln sum_y sqrt(P_a(y) P_b(y)).
 
@@ -21,7 +21,7 @@ from epsilometer.core.laws import Laws
 Array = NDArray[np.float64]
 _CELLS = 1 << 26  # law entries in memory at a time, over all budgets (512 MB)
 _CACHE = 1 << 17  # entries compared at a time, to fit in the processor's cache
-_SMALL = 1e-280  # in smaller sums of products, terms may have underflowed
+_SMALL = 1e-280  # a smaller sum of products may lack terms that underflowed
 _NEVER = -1e300  # replaces ln 0, so that differences stay finite
 
 
@@ -59,7 +59,7 @@ def unit_laws(
 
 
 class Room:
-    """Memory that one table after another uses, because allocating it is as slow as computing in it."""
+    """Memory that successive tables reuse, because an allocation takes as long as the computation."""
 
     def __init__(self) -> None:
         self._cells = np.empty(0)

@@ -1,6 +1,6 @@
 """The baseline of a gate: accepted counts of each attack's successes, and the design of their trials.
 
-A gate with a baseline draws its trials by the baseline's design, even if other extras are installed.
+A gate with a baseline draws its trials by the baseline's design. The standard design depends on the installed extras.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Accepted(BaseModel):
     def check_installed(self, path: str) -> None:
         """Raise UserError if the accepted attacks or design need an extra that is not installed.
 
-        path: of the baseline, for messages.
+        path: the baseline's path, for messages.
         """
         needs = {extra_of(name): f"the attack {name}" for name in self.attacks}
         if self.temperature:
@@ -81,9 +81,9 @@ class Accepted(BaseModel):
     def estimates(self, of: Subject, path: str) -> dict[str, Estimate]:
         """Return the accepted estimates by attack. Raises UserError if the subject differs from the accepted one.
 
-        path: of the baseline, for messages.
+        path: the baseline's path, for messages.
         """
-        first = self.version == _FIRST and self.mechanism == type(of.mechanism).__name__  # old name of programs
+        first = self.version == _FIRST and self.mechanism == type(of.mechanism).__name__  # _FIRST stored a class name
         same = {
             "mechanism": (self.mechanism, self.mechanism if first else of.name),
             "epsilon": (self.epsilon, stored(of.epsilon)),

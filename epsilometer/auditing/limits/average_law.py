@@ -1,4 +1,4 @@
-"""Evidence by a mechanism's stated law on an average over all pairs of texts that trials can draw."""
+"""Bounds on an average over all pairs of texts that trials can draw, as evidence from a mechanism's stated law."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def average_by_law(
 ) -> tuple[Observed | None, str | None]:
     """Return the evidence of the stated law if it proves a limit for every adversary (`question.ShownByLaw`).
 
-    columns: names of the lower and the upper bound over all pairs, in `schemas.EXACT`. The law is used only if rewrites
-    of texts that are drawn as in trials do not refute it.
+    columns: names of the lower and the upper bound over all pairs, in `schemas.EXACT`. The law is used only if
+    rewrites do not refute it; their sources are drawn as in trials.
     """
     rewrites = min(_MOST, budget // 2)
     lawful = applies(of.mechanism) and has_law(of.mechanism) and errors.beta >= ALPHA / 2

@@ -1,14 +1,14 @@
-"""A test of a mechanism's stated law by rewrites, before that law may show a limit kept.
+"""A test of a mechanism's stated law by rewrites. Only a law that passes may prove that a limit is kept.
 
 A fair coin chooses one text of each pair to rewrite, and attacks guess which of the two it was. If the sampler follows
 the law,
 
-- an attack's hits are independent coins with its guesses' posteriors (`estimation.posteriors.departure`); this is also
-  true of attacks that read the released text, which reveals no more than the view that the law describes;
+- an attack's hits are independent, each with the posterior of its guess as probability (`posteriors.departure`), also
+  for attacks that read the released text, which reveals no more than the view that the law describes;
 - the number of an attack's hits has lighter tails than a binomial at the rate that the loss allows (Hoeffding 1956);
 - units are drawn from their laws (`claims.law_fit`).
 
-If the sampler follows the law, the p-value is at most p with probability at most p.
+If the sampler follows the law, the p-value is at most x with probability at most x, for any x.
 """
 
 from __future__ import annotations

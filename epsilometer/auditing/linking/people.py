@@ -1,4 +1,4 @@
-"""People with known facts (claims, or their other texts), and sets of such people."""
+"""People about whom facts are known (statements, or their other texts), and sets of such people."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class People:
 
     @classmethod
     def by_claims(cls, texts: Sequence[str], claims: Sequence[str | None]) -> People:
-        """Return one person per text. claims: each person's, one per line; texts without claims are omitted."""
+        """Return one person per text. claims: facts about each person, one a line; texts without facts are omitted."""
         listed = [[line for line in (some or "").splitlines() if line.strip()] for some in claims]
         rows = [i for i, some in enumerate(listed) if some]
         _say_left_out(len(texts) - len(rows), "without facts")
@@ -36,7 +36,7 @@ class People:
 
     @classmethod
     def by_author(cls, texts: Sequence[str], authors: Sequence[str | None]) -> People:
-        """Return authors whose other texts are known. Texts without an author, and authors of one text, are omitted."""
+        """Return authors whose other texts are known. Authors of one text, and texts without an author, are omitted."""
         of: dict[str, list[int]] = {}
         for i, author in enumerate(authors):
             if author is not None:
@@ -69,7 +69,7 @@ def _say_left_out(count: int, why: str) -> None:
 
 
 def draw(people: People, count: int, among: int, seed: int) -> NDArray[np.int64]:
-    """Draw `count` sets of `among` people, each with one of their texts; return indices of texts [count, among].
+    """Draw `count` sets of `among` people and one text of each person; return the texts' indices [count, among].
 
     Raises UserError if `among` is below 2, or above the number of people.
     """

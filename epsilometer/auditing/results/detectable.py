@@ -20,7 +20,7 @@ class _Pair:
     """A weaker and a stronger side of a test.
 
     by_chance: the share of the trials in which chance alone lets the weaker side win; it lets the stronger side win
-    equally often. gap: a difference that is assumed beside the difference in question.
+    equally often. gap: a share of the trials that the stronger side wins in addition to the difference in question.
     """
 
     trials: int
@@ -43,8 +43,8 @@ class _Pair:
 def least_difference(compared: Comparison, level: float, power: float = POWER) -> float:
     """Return the smallest difference of two success rates that the test detects at a level with probability `power`.
 
-    Assumes that chance alone makes the two disagree as often as here, and that one mechanism's guesses are right in
-    further trials. The result is accurate to a thousandth; it is 1 if no difference is detected with this probability.
+    Assumes that chance alone lets each side win as often as the weaker side wins here, and that only the stronger side
+    wins further trials. Accurate to a thousandth; 1 if no difference is detected with this probability.
     """
     by_chance = min(compared.first_only, compared.second_only) / compared.trials
     return _least([_Pair(compared.trials, by_chance, 0.0)], level, power)
@@ -55,14 +55,14 @@ def least_of_strongest(
 ) -> float:
     """Return the smallest difference of the strongest attacks' success rates that `compare_strongest` detects.
 
-    first, second: the outcomes of the attacks on each mechanism, which may be one attack. level: the level of the
-    p-value, after any correction over several comparisons. The difference is detected in either direction with
-    probability `power` or more. Assumes that the two mechanisms leak equally in these trials, so that chance alone
-    makes the strongest attacks disagree, and that each other attack on the mechanism with the smaller loss is weaker
-    than the strongest by the same margin as here. Accurate to a thousandth; 1 if no difference is detected.
+    first, second: the outcomes of one or more attacks on each mechanism. level: the level of the p-value, after any
+    correction over several comparisons. The difference is detected in either direction with probability `power` or
+    more. Assumes that the two mechanisms leak equally in these trials, so that chance alone makes the strongest attacks
+    disagree, and that each other attack on the mechanism with the smaller loss is weaker than the strongest by the same
+    margin as here. Accurate to a thousandth; 1 if no difference is detected.
 
     The finding needs a significant test of the strongest attack on one mechanism against each attack on the other. The
-    probabilities that these tests fail are added, which assumes nothing about their dependence.
+    probabilities that these tests miss the difference are added (union bound), so the tests may depend on each other.
     """
     return max(_one_way(first, second, level, power), _one_way(second, first, level, power))
 
@@ -79,7 +79,7 @@ def _one_way(less: Mapping[str, Outcomes], more: Mapping[str, Outcomes], level: 
 
 
 def _least(pairs: Sequence[_Pair], level: float, power: float) -> float:
-    """Return the smallest difference at which all tests are significant; the tests' errors are added."""
+    """Return the smallest difference at which all tests are significant with probability `power` (union bound)."""
 
     def is_detected(steps: int) -> bool:
         return sum(pair.missed(steps * _STEP, level) for pair in pairs) <= 1 - power

@@ -2,8 +2,8 @@
 
 An audit rewrites the same texts many times, under seeded noise; a release rewrites each text once. A mechanism that
 protects texts only if they repeat, or only if the noise has a seed, would pass every other test. So some trials are run
-again in batches of distinct texts under the operating system's noise. If the mechanism treats both equally, each attack
-has the same success rate in both runs (McNemar's exact test).
+again in batches of distinct texts under the operating system's noise. If the mechanism treats both runs alike,
+each attack has the same success rate in both (McNemar's exact test).
 
 An audit of a black box cannot detect other dependences, such as on the day or on the number of texts rewritten so far.
 """
@@ -34,7 +34,7 @@ UNSEEN = (
 
 @dataclass(frozen=True)
 class Noticed:
-    """The comparison of both runs.
+    """The comparison of the audit with the rerun.
 
     attack: the attack whose success differs most. trials, distinct: the attack's shares of right guesses in the audit
     and in the rerun. texts: the number of rerun texts. p_value: corrected for the number of attacks (Bonferroni).
@@ -50,7 +50,7 @@ class Noticed:
 
     @property
     def differs(self) -> bool:
-        """True if the runs differ; for a mechanism that treats both equally, this has probability at most .001."""
+        """True if the runs differ; for a mechanism that treats both alike, this has probability at most .001."""
         return self.p_value <= _FALSE_ALARM
 
     def said(self) -> str:

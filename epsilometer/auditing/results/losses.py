@@ -19,7 +19,7 @@ ALL = "all"
 
 
 class Printed(pl.DataFrame):
-    """A table that prints only the columns `short`. A selection of columns prints all of them."""
+    """A table that prints only the columns `short`. A table of selected columns prints every column."""
 
     short: ClassVar[Sequence[str]]
 
@@ -74,7 +74,7 @@ def presented(table: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def chosen(wanted: str | None, there: Sequence[str], short: Sequence[str]) -> Sequence[str]:
-    """Return the columns that a user names, separated by commas; every column for `all`, the short list for None.
+    """Return the columns of a user's comma-separated list, every column for `all`, or the short list for None.
 
     Raises UserError for an unknown column.
     """

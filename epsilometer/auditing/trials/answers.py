@@ -182,6 +182,6 @@ class Tally:
 
 
 def say(answers: Answers, place: str = "") -> None:
-    """Print the sentences on standard error; missing answers as a warning. place: text after each sentence."""
+    """Print the sentences on standard error, with a warning about missing answers. place: text after each sentence."""
     for sentence in answers.sentences:
         (warn if answers.missing and sentence == answers.lacking else note)(f"{sentence}{place}")

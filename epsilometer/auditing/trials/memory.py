@@ -17,7 +17,7 @@ from epsilometer.text.words import words
 FRESH, CONSTANT, IDENTITY = "draws anew", "constant", "identity"
 BY_TEXT, BY_WORD = "one answer a text", "one answer a word"
 REPEATS = 59  # repeats without a new answer: at most 5 % of repeats have a new one, at 95 % confidence
-_WORDS = 3  # number of changed words, each in two texts, that shows that answers are per word
+_WORDS = 3  # this many changed words, each in two or more texts, show that answers are per word
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _kind(answers: Mapping[str, str]) -> str:
 
 
 def _by_word(answers: Mapping[str, str]) -> bool:
-    """Return True if shared words become the same word in all texts, and at least _WORDS of them change.
+    """Return True if each word that several texts share has one replacement in all of them, and at least _WORDS change.
 
     Only texts whose rewrite has equally many words are compared, since words are compared by their place.
     """

@@ -13,7 +13,7 @@ from epsilometer.runtime.progress import say
 
 
 def make(params: TextsParams, name: str) -> None:
-    """Write data/exemplars/<name> with checksums, the source of the exemplars and the method of their choice."""
+    """Write data/exemplars/<name> with checksums, the source of the exemplars and the method that chose them."""
     entry = params.exemplars[name]
     texts = tuple(public_texts(params, entry.corpus))
     mechanism = build(Exemplars, {**entry.settings, "resource": texts}, f"exemplars.{name}.settings")

@@ -20,7 +20,7 @@ def make(params: TextsParams, name: str) -> None:
     out = Path(f"data/noise_aware/{name}")
     record = train(chosen.model, public_texts(params, chosen.corpus), how, out)
     tables.write_json({"model": chosen.model, "corpus": chosen.corpus.model_dump(), **record}, out / "training.json")
-    checksums.write(out)  # the copy included the initial model's checksums
+    checksums.write(out)  # the folder still has the initial model's checksums
     say(
         f"noise_aware {name}: held-out loss {record['loss_before']:.3f} before training, {record['loss_after']:.3f} "
         "after"
