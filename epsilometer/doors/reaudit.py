@@ -104,7 +104,7 @@ def accept(asked_for: Mapping[str, Question], of: Subject, trials: int | None = 
 
 
 def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
-    """Observe a baseline's trials again; return the baseline with this date, and the change of each figure.
+    """Observe a baseline's trials again; return the baseline with today's date, and each figure's change.
 
     Raises UserError for another mechanism, another epsilon or other texts, whose trials would differ from the
     baseline's.
