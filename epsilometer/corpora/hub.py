@@ -79,7 +79,7 @@ def is_missing(repository: Repository) -> bool:
 
 
 def fetch(repository: Repository) -> Path:
-    """Download the missing files of a data set, compare them with its commit, and return their folder.
+    """Download the missing files of a data set, check them against the commit, and return their folder.
 
     Raises UserError if the data set is not available, or has only a program instead of data files.
     """

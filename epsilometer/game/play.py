@@ -1,7 +1,7 @@
 """The game of an audit: adversaries see rewrites and their candidates, and guess the sources.
 
-The game is written once. Every audit, gate, search and comparison draws its own trials, rewrites them, and calls
-`play`. The caller names the random streams, so a guess depends only on the trial, the attack and that name.
+Every audit, gate, search and comparison draws its own trials, rewrites them, and calls `play`. The caller names the
+random streams, so a guess depends only on the trial, the attack and that name.
 """
 
 from __future__ import annotations
