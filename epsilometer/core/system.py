@@ -1,9 +1,9 @@
 """A numpy generator that draws every bit from the operating system, for publications.
 
 numpy's own generators are invertible: an adversary who sees enough of their numbers can compute all others. `generator`
-hands numpy the operating system's words instead, through the C interface that numpy documents for bit generators
-("Extending"), so that all of its distributions are available. A number then takes about 0.5 microseconds; `words`
-returns many at once.
+gives numpy 64-bit words from the operating system instead, through numpy's documented C interface for bit generators
+("Extending"), so all of numpy's distributions are available. Each number takes about 0.5 microseconds; `words` returns
+many words at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BUFFER = 1 << 10  # words per request to the operating system
 
 
 class _Interface(ctypes.Structure):
-    """numpy's bitgen_t."""
+    """numpy's C struct `bitgen_t`."""
 
     _fields_ = (
         ("state", ctypes.c_void_p),
@@ -32,7 +32,7 @@ class _Interface(ctypes.Structure):
 
 
 class _SystemBits:
-    """numpy's interface of a bit generator: its capsule and its lock."""
+    """A bit generator with the attributes that numpy reads: `capsule` and `lock`."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

@@ -51,7 +51,7 @@ def check(table: pl.DataFrame, schema: Schema, name: str) -> pl.DataFrame:
 
 
 def read(path: Path | str, schema: Schema) -> pl.DataFrame:
-    """Read a stage's table. Raises UserError, with its path, if it is missing, damaged or has another schema."""
+    """Read a stage's table. Raises UserError, which names the path, for a missing or damaged file or another schema."""
     try:
         table = pl.read_parquet(path)
     except FileNotFoundError:

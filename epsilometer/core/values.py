@@ -30,18 +30,18 @@ def number(value: object) -> float:
 
 
 def check_number(value: object, name: str) -> None:
-    """Raise UserError unless the value is a number; name: the name of the value."""
+    """Raise UserError, which states this name, unless the value is a number."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise UserError(f"{name} must be a number, got {value!r}", "EPS-C066")
 
 
 def check_whole(value: object, name: str) -> None:
-    """Raise UserError unless the value is a whole number; name: the name of the value."""
+    """Raise UserError, which states this name, unless the value is a whole number."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise UserError(f"{name} must be a whole number, got {value!r}", "EPS-C067")
 
 
 def check_list(value: object, name: str) -> None:
-    """Raise UserError unless the value is a list, and not a single number or text. name: the name of the value."""
+    """Raise UserError, which states this name, unless the value is a list, and not a single number or text."""
     if isinstance(value, (str, Real)) or not hasattr(value, "__len__"):
         raise UserError(f"{name} must be a list of numbers, got {value!r}; write [{value}]", "EPS-C068")

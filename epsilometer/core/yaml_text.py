@@ -1,4 +1,4 @@
-"""YAML whose aliases cannot expand beyond a bound on memory and time.
+"""Safe reading of YAML: aliases cannot expand beyond a bound on memory and time.
 
 A few lines such as `a: [*b, *b]`, each with two aliases of the line before, expand to billions of values, and code that
 walks over them never ends. So this module counts the values before it builds anything.
@@ -18,7 +18,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.values import is_plain
 
 _DEEPEST = 100  # levels of nested values
-_C: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, if built in
+_C: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader, if built in, is ten times as fast
 _LINE = 100  # characters of a string that count as one value
 
 
@@ -30,7 +30,7 @@ FAST.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+[eE][
 
 
 def load(text: str | bytes, loader: Any = FAST, *, plain: bool = False) -> Any:
-    """Return the value of a YAML text. Raises yaml.YAMLError, and UserError for aliases that expand to too much.
+    """Return the value of a YAML text. Raises yaml.YAMLError, and UserError for aliases that expand to too many values.
 
     plain: refuse numbers that YAML reads as other numbers, such as 010 (as 8) and 1:30 (as 90).
     """
@@ -61,7 +61,7 @@ def check_aliases(text: str | bytes) -> None:
 def _check_depth(text: str | bytes) -> None:
     """Raise UserError for deep nesting, which would crash the process: the C library recurses without a limit."""
     signs: Sequence[Any] = "[{-?:" if isinstance(text, str) else [b"[", b"{", b"-", b"?", b":"]
-    if sum(map(text.count, signs)) <= _DEEPEST:  # each level takes one sign
+    if sum(map(text.count, signs)) <= _DEEPEST:  # each level needs at least one sign
         return
     depth = 0
     with suppress(yaml.YAMLError):  # `load` reports these errors when it reads the text
@@ -78,7 +78,7 @@ def _in_bounds() -> Iterator[None]:
     """Raise UserError for values that YAML allows and Python does not."""
     try:
         yield
-    except RecursionError:  # from the Python loader, beyond what the C loader refuses
+    except RecursionError:  # the Python loader recurses at each level
         raise UserError("its values are nested too deeply; write them flatter", "EPS-C072") from None
     except UserError:
         raise

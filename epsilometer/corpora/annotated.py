@@ -27,8 +27,7 @@ def holds(path: Path) -> bool:
 def read(path: Path) -> pl.DataFrame:
     """Return the texts of a file with their annotated identifiers: columns of `tab.SCHEMA` or of `presidio.SCHEMA`.
 
-    Raises UserError, which gives the document's number and quotes nothing, for a document in another form than the
-    first.
+    Raises UserError for a damaged file, and for a document in another form than the first. No error quotes a text.
     """
     try:
         documents = json_text.load(path.read_bytes())

@@ -27,7 +27,7 @@ def check_named(table: pl.DataFrame, columns: Sequence[str], place: str) -> None
 
 
 def people_of(table: pl.DataFrame, column: str, texts: str, place: str) -> list[str]:
-    """Return the author of each text, as strings. A text without a value counts as a separate person, with a note.
+    """Return the author of each text. A text without an author counts as a separate person, and a note says so.
 
     texts: the column of the texts. Raises UserError if one of the columns is missing.
     """
@@ -41,7 +41,7 @@ def people_of(table: pl.DataFrame, column: str, texts: str, place: str) -> list[
 
 
 def of_own_words(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows, except those with the same words, in lower case, as an earlier row."""
+    """Return the rows whose words, in lower case, differ from those of every earlier row."""
     keys = pl.Series("_words", [" ".join(words(text)) for text in table["text"]])
     return table.filter(keys.is_first_distinct())
 
@@ -58,8 +58,7 @@ def chosen(table: pl.DataFrame, split: str, least: int, texts: int, seed: int) -
     """Return the table with only some authors in one split. Other splits stay as they are.
 
     Authors with at least `least` texts in the split are taken in a random order, until together they have `texts`
-    texts. Raises UserError, to which the caller adds the place in params.yaml, if all these authors together have
-    fewer.
+    texts. Raises UserError if all these authors together have fewer texts; the caller adds the place in params.yaml.
     """
     counts = table.filter(split=split).group_by(GROUP).len().filter(pl.col("len") >= least).sort(GROUP)
     if counts["len"].sum() < texts:

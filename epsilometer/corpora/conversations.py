@@ -1,9 +1,9 @@
 """Conversations in the form of chitchat-dataset: messages between people, one row each.
 
-A file is a JSON object of conversations by name (Myers, Etchart and Fulda 2020). A conversation has `messages`, a list
-of lists. Each inner list has consecutive messages of one sender. `prompt`, the opening question, is optional. A message
-has `text`, `timestamp` and `sender`. Rows are in a fixed order: by the name of the conversation, then by time. Senders
-and conversations become numbers in the order of their first rows, so that no account name leaves the file.
+A file is a JSON object that maps names to conversations (Myers, Etchart and Fulda 2020). A conversation has `messages`,
+a list of lists. Each inner list has consecutive messages of one sender. `prompt`, the opening question, is optional. A
+message has `text`, `timestamp` and `sender`. Rows are in a fixed order: by the name of the conversation, then by time.
+Senders and conversations become numbers in the order of their first rows, so that no account name leaves the file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCHEMA: Schema = {
     "question": pl.String,
 }
 
-_HEAD = 1 << 12  # bytes
+_HEAD = 1 << 12  # bytes that show the form of a file
 _BEGINS = re.compile(rb'\s*\{\s*"[^"\\]*"\s*:\s*\{\s*"(messages|prompt|ratings|start)"\s*:')
 
 

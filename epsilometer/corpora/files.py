@@ -20,7 +20,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed, member, quoted_error
 from epsilometer.runtime.progress import note
 
-_LONGEST = (1 << 31) - 1  # most characters of a field; the library's default of 131,072 is too small for long texts
+_LONGEST = (1 << 31) - 1  # most characters of a field; the csv module's default, 131,072, is too small for long texts
 _COMPRESSED = (".gz", ".zst")
 _CELL = 8  # smallest number of bytes that a cell of a table takes in memory
 _SAMPLE = 1 << 16  # number of bytes from which an encoding is guessed
@@ -67,11 +67,11 @@ def suffix(path: Path) -> str:
 
 
 def read(path: Path, layout: Layout = PLAIN) -> pl.DataFrame:
-    """Return the table in a file, in the format of its suffix, or in a folder of .txt files, each with one text.
+    """Return the table in a file, whose suffix gives the format, or the texts of a folder, one per .txt file.
 
-    All columns of CSV and TSV files are strings; a plain text file has one column, `text`, and a folder also `file`.
-    All formats except Parquet may be compressed (.gz, .zst). Raises UserError for a file that is missing, empty,
-    damaged (with the line) or of another encoding (with the byte), and for an unknown suffix.
+    All columns of CSV and TSV files are strings; a plain text file has one column, `text`, and a folder has `text` and
+    `file`. All formats except Parquet may be compressed (.gz, .zst). Raises UserError for an unknown suffix, and for a
+    file that is missing, empty, damaged (the error gives the line) or in another encoding (the error gives the byte).
     """
     if path.is_dir():
         return _folder(path, layout)
@@ -334,7 +334,7 @@ def _json_lines(path: Path, layout: Layout) -> pl.DataFrame:
 
 
 def _mixed(text: str) -> str:
-    """Return ", line 3" for the first line with a value of another type than in earlier lines; empty without one."""
+    """Return ", line 3" for the first line with a value of another type than earlier lines; "" if there is none."""
     kinds: dict[str, type] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         for name, value in (json_text.load(line) if line.strip() else {}).items():

@@ -24,7 +24,7 @@ _DATA = re.compile(r".*\.(parquet|arrow|csv|tsv|jsonl?|ndjson|txt)(\.(gz|zst|bz2
 
 
 class Pin(BaseModel):
-    """A small tracked file that identifies a version of a data set; adopting an update changes this file.
+    """A small tracked file that identifies a version of a data set; another version needs another pin.
 
     dataset: the id, owner/name (or a local folder of data files). config: the configuration, if there are several.
     revision: the commit on the hub.
@@ -79,7 +79,7 @@ def is_missing(repository: Repository) -> bool:
 
 
 def fetch(repository: Repository) -> Path:
-    """Download the missing files of a data set, compare them with its commit, and return their folder.
+    """Download the missing files of a data set, check them against the commit, and return their folder.
 
     Raises UserError if the data set is not available, or has only a program instead of data files.
     """
@@ -104,10 +104,10 @@ def fetch(repository: Repository) -> Path:
 
 
 def load(dataset: str, config: str | None = None, revision: str | None = None, rows: int | None = None) -> pl.DataFrame:
-    """Return all splits of a data set in one table. Without a column `split`, the hub's split names become one.
+    """Return all splits of a data set in one table. A missing column `split` is filled with the hub's split names.
 
-    Class labels become their names. rows: read only the first `rows` rows of each split. Code of the data set is not
-    run. Raises UserError if the data set cannot be fetched or read.
+    The numbers of class labels are replaced by their names. rows: read only the first `rows` rows of each split. Code
+    of the data set is not run. Raises UserError if the data set cannot be fetched or read.
     """
     from datasets import ClassLabel, load_dataset
     from datasets.exceptions import DatasetsError

@@ -53,10 +53,11 @@ def ask(
 
     question: its name, the path of a file, or `epsilometer.question(name, settings)`. subject: from
     `epsilometer.subject`. epsilons: budgets, None for the subject's own. trials: None for the question's usual number.
-    Columns: epsilon, figure (the attack, kind or metric), measure, by, trials, point (the figure at the observed rate),
-    low and high (its bounds, each wrong with probability alpha / 2 of the subject's design) and covers (the adversaries
-    that the upper bound covers). If m > 1 attacks ran, a last row `strongest` has the largest lower and the largest
-    upper bound of the attacks, each at alpha / m. Raises UserError if the subject lacks what the question needs.
+    Columns: epsilon, figure (the attack, kind or metric), measure, by (the source of the evidence), trials, point (the
+    figure at the observed rate), low and high (its bounds, each wrong with probability at most alpha / 2, with the
+    design's alpha) and covers (the adversaries that the upper bound covers). If m > 1 attacks ran, a last row
+    `strongest` has the largest lower and the largest upper bound of the attacks, each at alpha / m. Raises UserError if
+    the subject lacks what the question needs.
     """
     question = by_name(question)
     check(question, subject)
@@ -112,7 +113,7 @@ def _row(observed: Observed, epsilon: float, alpha: float) -> dict[str, Any]:
         "measure": evidence.scale.measure,
         "by": str(evidence.by),
         "trials": evidence.data.n,
-        "point": max(point(evidence), evidence.scale.figure(0.0)),  # a difference of rates may be smaller
+        "point": max(point(evidence), evidence.scale.figure(0.0)),  # a difference of rates may lie below figure(0.0)
         "low": low,
         "high": high,
         "covers": str(evidence.covers),

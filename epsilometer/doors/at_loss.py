@@ -1,4 +1,4 @@
-"""Several mechanisms at one empirical loss, compared on the same trials by any questions.
+"""Several mechanisms at one empirical loss, compared by any questions on the same trials.
 
 Each mechanism is calibrated by `which_text` to the same loss (`doors/calibrate.py`). Then all of them are observed in
 the same fresh trials, and each pair is compared (`doors/compare.py`). If the search for a mechanism ends without an
@@ -145,8 +145,8 @@ def article(
 ) -> Article:
     """Return a paper's results on mechanisms at one loss: losses and similarity, compared. name: the texts' name.
 
-    trials: the number of trials for each of the two, None for the usual numbers. Raises UserError as `calibrated_to`
-    does.
+    trials: the number of trials for each of the two questions, None for the usual numbers. Raises UserError as
+    `calibrated_to` does.
     """
     similarity = Similarity(metric="cosine" if installed("models") else "jaccard")
     if trials is not None:

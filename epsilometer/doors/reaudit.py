@@ -104,7 +104,7 @@ def accept(asked_for: Mapping[str, Question], of: Subject, trials: int | None = 
 
 
 def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
-    """Observe a baseline's trials again; return the baseline with this date, and the change of each figure.
+    """Observe a baseline's trials again; return the baseline with today's date, and each figure's change.
 
     Raises UserError for another mechanism, another epsilon or other texts, whose trials would differ from the
     baseline's.
@@ -132,7 +132,7 @@ def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
 
 
 def exit_code(drifts: Sequence[Drift]) -> int:
-    """Return 1 if a figure is worse, 3 if none could be tested, else 0."""
+    """Return 1 if a figure is worse, 3 if no figure could be tested, else 0."""
     if any(drift.verdict is Change.WORSE for drift in drifts):
         return 1
     return 3 if all(drift.verdict is Change.NOT_TESTABLE for drift in drifts) else 0

@@ -1,7 +1,7 @@
 """The record of a question in a project: its figures, their outcomes, and the status of a limit.
 
 Each budget is observed once; figures and statuses come from the same trials. Figures have the bounds that `ask` gives
-and the statuses that `decide` gives. All figures of a question share the errors of the statuses.
+and the statuses that `decide` gives. The statuses' error probabilities hold for all figures of a question together.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _rows(question: Question, of: Subject, count: int, allowed: float | None) ->
 
 
 def _trials_hash(question: Question, of: Subject, count: int, observed: Observed) -> str:
-    """Return a hash of texts, design, question and number, which determine the trials, and of the trials' texts."""
+    """Return a hash of the trials' texts, and of what determines the trials: texts, design, question and number."""
     inputs = [of.digest, repr(of.design), type(question).__name__, json.dumps(chosen_settings(question), default=str)]
     every = "\n".join([*inputs, str(count), *(text for text, _ in observed.of_texts)])
     return hashlib.sha256(every.encode()).hexdigest()[:DIGITS]

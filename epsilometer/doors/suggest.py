@@ -1,4 +1,4 @@
-"""Limits for a gate, proposed from what a mechanism leaks today, and the workflow that keeps them.
+"""Limits for a gate, proposed from what a mechanism leaks today, and the workflow that enforces them.
 
 A proposed limit is the smallest round number that is not below the largest upper bound measured. So the present
 mechanism keeps the limit, and a change that leaks more exceeds it. A kind of identifiers, an attribute or a linkage
@@ -43,10 +43,10 @@ class Proposal:
 
 
 def suggest(of: Subject, asked_of: Mapping[str, tuple[Question, Mapping[str, Any]]]) -> list[Proposal]:
-    """Return the proposals for a mechanism. asked_of: by name, each question and its settings by key.
+    """Return the proposals for a mechanism. asked_of: each question with its settings, by the question's name.
 
-    Raises UserError if the subject lacks a column that a question reads. A question that cannot be measured on these
-    texts, because they are too few, has a proposal without a limit that says why.
+    Raises UserError if the subject lacks a column that a question reads. If the texts are too few to measure a
+    question, its proposal has no limit, and says why.
     """
     for question, _ in asked_of.values():
         check(question, of)
@@ -65,7 +65,7 @@ def suggest(of: Subject, asked_of: Mapping[str, tuple[Question, Mapping[str, Any
 
 
 def _of_identifiers(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> list[Proposal]:
-    """Return one limit for the kinds that a masker hides, and a line for each kind that it does not."""
+    """Return one limit for the kinds that a masker hides, and a line for each kind that it does not hide."""
     by_kind: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_kind.setdefault(row["figure"].removeprefix("identifiers: ").partition(",")[0], []).append(row)
@@ -128,6 +128,6 @@ def workflow(inputs: Mapping[str, str], proposals: Sequence[Proposal]) -> str:
         "# ./tools/epsilometer is the repository of epsilometer, a submodule of this one.",
     ]
     text = yaml.safe_dump(whole, sort_keys=False, width=1 << 20)
-    for action, version in (_CHECKOUT, _PYTHON):  # readers see the version
+    for action, version in (_CHECKOUT, _PYTHON):  # add the version as a comment for readers
         text = text.replace(action, f"{action}  # {version}")
     return "\n".join(about) + "\n" + text

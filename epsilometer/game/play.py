@@ -1,7 +1,7 @@
 """The game of an audit: adversaries see rewrites and their candidates, and guess the sources.
 
-The game is written once. Every audit, gate, search and comparison draws its own trials, rewrites them, and calls
-`play`. The caller names the random streams, so a guess depends only on the trial, the attack and that name.
+Every audit, gate, search and comparison draws its own trials, rewrites them, and calls `play`. The caller names the
+random streams, so a guess depends only on the trial, the attack and that name.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ def play(
 ) -> dict[float, dict[str, Guesses]]:
     """Return every attack's guesses, by epsilon and then by the attack's name.
 
-    outputs: by epsilon, the rewrites of the same n trials, in the order of `knowledge.likelihoods`. attacks: by name;
-    each must apply to the mechanism. Each attack gets all epsilons in one call, so work that does not depend on epsilon
-    is done once. Raises UserError for a guess that is not the number of a candidate (0 to k - 1).
+    outputs: the rewrites of the same n trials at each epsilon; the epsilons have the order of `knowledge.likelihoods`.
+    attacks: by name; each must apply to the mechanism. Each attack gets all epsilons in one call, so work that does not
+    depend on epsilon is done once. Raises UserError for a guess that is not the number of a candidate (0 to k - 1).
     """
     tables = dict(zip(outputs, knowledge.likelihoods or [None] * len(outputs), strict=True))
 

@@ -16,7 +16,7 @@ import numpy as np
 from epsilometer.core import yaml_text
 
 # Factors by which authors prefer alternatives of their own taste, and avoid those of other tastes. With these factors,
-# a linear classifier is right about the gender of three in four texts, and about age group or country of three in five.
+# a linear classifier predicts the author's gender for three in four texts, and age group or country for three in five.
 _STRENGTHS = (
     (frozenset({"F", "M"}), 2.3),
     (frozenset({"young", "middle", "old"}), 3.2),
@@ -52,7 +52,7 @@ Parts: TypeAlias = "list[str | Slot | Choice]"
 
 @dataclass(frozen=True)
 class Rule:
-    """Alternative phrases, each with the tastes of its authors. `ends` caches cumulative weights by author."""
+    """Alternative phrases, each with the tastes of its authors. `ends` caches cumulative weights by taste."""
 
     phrases: list[tuple[Parts, frozenset[str]]]
     ends: dict[frozenset[str], list[float]] = field(default_factory=dict)

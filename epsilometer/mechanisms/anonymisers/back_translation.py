@@ -1,4 +1,4 @@
-"""Back-translation: translates every sentence into another language and back (a baseline in IDT, section 5).
+"""Back-translation: translates every sentence into another language and back (Faustini et al. 2025, section 5).
 
 In plain words it translates each sentence into another language and back.
 

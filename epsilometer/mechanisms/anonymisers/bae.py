@@ -2,9 +2,9 @@
 
 In plain words it replaces the words that reveal most by words that a language model expects in their place.
 
-Candidates are the 50 likeliest whole words at the word's place with the same tag; nouns and verbs may replace each
-other. In a window of 15 words, the angular similarity to the original must be at least .936338 = 1 - .2 / pi, which
-equals the authors' threshold of .8.
+Candidates are the 50 likeliest whole words at the word's place with the same part-of-speech tag; nouns and verbs may
+replace each other. In a window of 15 words, the angular similarity to the original must be at least .936338 = 1 - .2 /
+pi, which is the authors' threshold of .8 on 1 - angle.
 
 `as_published: true` follows TextAttack's recipe (0.3.11) in everything that changes results:
 
@@ -31,12 +31,12 @@ from epsilometer.models.fill_mask import FillMask, Place
 
 CANDIDATES = 50
 LEAST, WINDOW = 0.936338023, 15
-_SPARE = 30  # extra predictions, since some of them are not words
+_SPARE = 30  # extra predictions, since some predictions are not words
 
 
 @component
 class BAE(WordSearch):
-    """BAE-R. masked_lm: a masked language model by id or folder; None: the embedded one. Others as in `WordSearch`."""
+    """BAE-R. masked_lm: a masked language model by id or folder; None: the embedded model. Others: see `WordSearch`."""
 
     masked_lm: str | Path | None = None
 

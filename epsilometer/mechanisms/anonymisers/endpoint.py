@@ -122,7 +122,7 @@ class Endpoint(Spends, OneOfGrid):
         self._checked.append(public)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Send one request per text and epsilon. Raises UserError before the first if they exceed a limit."""
+        """Send one request per text and epsilon. Raises UserError, before any is sent, if they exceed a limit."""
         if not self._checked:
             self.check(public=False)
         budgets = np.repeat(np.asarray(epsilons, np.float64), len(texts)).tolist()

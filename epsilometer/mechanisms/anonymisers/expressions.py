@@ -1,4 +1,4 @@
-"""Regular expressions: replaces addresses and numbers that follow a pattern by their kind.
+"""Regular expressions: replaces addresses and numbers that match a pattern by the name of their kind.
 
 In plain words it finds addresses and numbers by their form, and replaces them.
 

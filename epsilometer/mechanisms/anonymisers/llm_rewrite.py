@@ -1,12 +1,12 @@
-"""One-prompt rewriting: a language model rewrites a text as if another person had written it (IDT, table E.2).
+"""One-prompt rewriting: a language model rewrites a text as if another person had written it (Faustini et al. 2025,
+table E.2).
 
 In plain words it asks a language model to write each text as somebody else would.
 
-The request states the text's classes of the private labels, which must be hidden, and of the useful labels, which must
-be preserved. They are the true classes if given (`with_truths`), as in the paper, otherwise the auxiliaries'
-predictions. `prompt` is the name of a prompt of the paper, or a prompt of your own. In a prompt {hidden} becomes "the
-gender of the author different from male", {values} "male", {kept} "the rating of the text as good", {kept_values}
-"good".
+The request states the classes to hide, those of the private labels, and the classes to preserve, those of the useful
+labels. The classes are the true ones if given (`with_truths`), as in the paper, otherwise the auxiliaries' predictions.
+`prompt` is the name of a prompt of the paper, or a prompt of your own. In a prompt {hidden} becomes "the gender of the
+author different from male", {values} "male", {kept} "the rating of the text as good", {kept_values} "good".
 
 Departures: the paper's prompts request no form, and small models' answers "require intensive parsing to extract the
 adversarial sentence, if any" (appendix F). Here a form is requested, and an answer in another form is not used as a

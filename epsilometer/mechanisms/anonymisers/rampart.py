@@ -1,4 +1,4 @@
-"""Rampart: replaces names, addresses and numbers that a published network of 15 million bytes labels.
+"""Rampart: replaces names, addresses and numbers that a published network finds (15 million bytes).
 
 In plain words it finds names, addresses and numbers with a small network, and replaces them.
 
@@ -42,7 +42,7 @@ KINDS = (
     "zip code",
 )
 _WINDOW, _OVERLAP = 480, 64  # characters in a window, and in the overlap of two windows
-_SHARED = 64  # overlap in tokens, where 480 characters are more tokens than the network reads
+_SHARED = 64  # overlap in tokens, if 480 characters have more tokens than the network reads
 _LEAST = 0.5  # smallest probability of a label
 
 
@@ -172,7 +172,7 @@ def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _joined(text: str, tokens: Sequence[tuple[str, tuple[int, int]]]) -> list[Span]:
-    """Return the spans of labelled tokens. "I-KIND" continues a span of its kind after at most white space."""
+    """Return the spans of labelled tokens. "I-KIND" continues a span of its kind if only white space lies between."""
     spans: list[Span] = []
     for label, (start, end) in tokens:
         if label == "O":

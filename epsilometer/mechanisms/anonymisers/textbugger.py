@@ -4,9 +4,10 @@ In plain words it puts small misspellings into the words that reveal most, until
 
 The bugs of a word are: an inserted space, a deleted letter, two swapped neighbouring letters (each at a random place,
 never at the first or last letter), each letter in turn replaced by a homoglyph, and the 5 nearest words by the
-auxiliaries' vectors, in the word's letter case. The whole text's similarity to the original must be at least .8. It is
-the cosine, as in the paper, or under `as_published: true` the angular similarity, as in TextAttack's recipe (0.3.11).
-That recipe uses numpy's global random generator; this mechanism uses the text's stream. Tags may change.
+auxiliaries' vectors, in the word's letter case. The whole text's similarity to the original must be at least .8. The
+similarity is the cosine, as in the paper; under `as_published: true` it is the angular similarity, as in TextAttack's
+recipe (0.3.11). That recipe uses numpy's global random generator; this mechanism uses the text's stream. Tags may
+change.
 
 The homoglyphs are TextAttack's, mostly Cyrillic, Greek or Armenian letters. Readers do not notice them, but filters do,
 and `unicodedata.normalize` replaces only a few.

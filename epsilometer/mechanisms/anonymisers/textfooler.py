@@ -2,10 +2,11 @@
 
 In plain words it replaces the words that reveal most by similar words, until a classifier errs.
 
-Candidates are the 50 nearest words with a cosine of at least .5 (.7 in the paper, .5 in its code) and the same tag;
-nouns and verbs may replace each other. In a window of 15 words, the angular similarity to the original must be at least
-.840845 = 1 - .5 / pi, which equals the authors' threshold. Stop-words are the authors'. Vectors are those of the
-auxiliaries, counter-fitted to word relations if there are any (published: counter-fitted Paragram, a download).
+Candidates are the 50 nearest words with a cosine of at least .5 (.7 in the paper, .5 in its code) and the same
+part-of-speech tag; nouns and verbs may replace each other. In a window of 15 words, the angular similarity to the
+original must be at least .840845 = 1 - .5 / pi, which is the authors' threshold of .5 on 1 - angle. Stop-words are the
+authors'. Vectors are those of the auxiliaries, counter-fitted to word relations if there are any (published:
+counter-fitted Paragram, a download).
 
 `as_published: true` follows TextAttack's recipe (0.3.11) in everything that changes results:
 

@@ -72,7 +72,7 @@ class Coin:
         return self._list.numbers(texts, elsewhere=len(self.inputs))
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """(0, tanh(l / 2)) for a whole text; None where that rounds to 1, and nothing is claimed."""
+        """(0, tanh(l / 2)) for a whole text; none where tanh(l / 2) rounds to 1."""
         delta = math.tanh(epsilon / 2)
         return Guarantee.of_delta(delta, Granularity.DOCUMENT, Neighbours.ANY) if delta < 1 else None
 

@@ -2,8 +2,8 @@
 
 In plain words it publishes every text unchanged.
 
-An adversary that compares texts always guesses the source, so the measured loss must reach the ceiling of the number of
-trials. There is no privacy budget.
+An adversary that compares texts always guesses the source, so the measured loss must reach the largest loss that the
+number of trials can prove. There is no privacy budget.
 """
 
 from __future__ import annotations

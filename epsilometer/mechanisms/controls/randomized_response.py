@@ -90,7 +90,7 @@ class RandomizedResponse:
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
         """Return log-likelihoods as in `HasLikelihood`, up to a constant: epsilon for the released text, else 0."""
-        numbers = self._numbers(texts).astype(np.int32)[candidates.T]  # one row per slot: faster for few slots
+        numbers = self._numbers(texts).astype(np.int32)[candidates.T]  # a row per candidate slot: faster for few slots
         released = [output.units.values for output in rewrites if output.units is not None]
         return [((numbers == out) * epsilon).T for out, epsilon in zip(released, epsilons, strict=True)]
 

@@ -1,7 +1,7 @@
 """Shares of labels among people: releases noisy totals of the votes that people cast for the labels of their texts.
 
 Each text is a vote for its label. At most c texts of a person count, selected by a keyed hash, and noise is added to
-each label's total. It is `vote_histogram` with one cell per label, and has the same claim. The noise has scale
+each label's total. This is `vote_histogram` with one cell per label, and has the same claim. The noise has scale
 b = 2 c / epsilon for a replaced person, and c / epsilon for a person added or removed. A person with 1,000 texts counts
 as much as a person with c texts, so the shares are of people and not of texts. Shares of texts would need enough noise
 to hide the person with the most texts.
@@ -35,7 +35,7 @@ class LabelShares(NoisyVotes):
         return self
 
     def votes(self, corpus: PrivateCorpus, epsilon: float, key: bytes) -> NDArray[np.int64]:
-        """Return the private totals of the labels, [L]."""
+        """Return the private totals of the L labels, [L]."""
         return np.bincount(self.voters(corpus, key)[1], minlength=len(self.labels))
 
     def published(self, table: NDArray[np.int64], epsilon: float) -> Release:

@@ -2,8 +2,8 @@
 
 In plain words it turns each text into a list of numbers, adds random noise to them, and writes a text from the result.
 
-An LSTM autoencoder encodes a text as z = [h; c] of n numbers, which is clipped to an L2 norm C. Noise is added, and the
-decoder greedily writes a text from the result:
+An LSTM autoencoder encodes a text as its last hidden and cell states, z = [h; c] of n numbers, clipped to an L2 norm C.
+Noise is added, and the decoder greedily writes a text from the result:
 
     z' = z min(1, C / ||z||) + noise.
 
@@ -18,9 +18,9 @@ them. Out-of-vocabulary words become one symbol before the noise, and are never 
 
 `as_published: true` is the published form: Laplace noise of scale 2C / epsilon after an L2 clip, with an epsilon claim;
 an empty output becomes "UNK". The claim is false: between z = (C, ..., C) / sqrt(n) and -z, the loss at the output z is
-epsilon sqrt(n). It is stated so that it can be refuted. The exact ratio refutes it, but an audit of common texts does
-not. If two clipped vectors x and x' differ a little in each of many coordinates, Laplace noise acts like Gaussian
-noise. The optimal adversary's success is then near Phi(epsilon ||x - x'|| / 4C), which the claim allows.
+epsilon sqrt(n). This claim is stated so that it can be refuted. The exact ratio refutes it, but an audit of common
+texts does not. If two clipped vectors x and x' differ a little in each of many coordinates, Laplace noise acts like
+Gaussian noise. The optimal adversary's success is then near Phi(epsilon ||x - x'|| / 4C), which the claim allows.
 """
 
 from __future__ import annotations

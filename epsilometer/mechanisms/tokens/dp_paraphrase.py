@@ -5,12 +5,13 @@ In plain words it has a language model write a paraphrase, choosing each word at
 The model was trained on lines "source >>>>> paraphrase". It reads the text and the marker, and writes a paraphrase
 token by token from clipped logits l at temperature T = 2 Delta / epsilon,
 
-    P(y_t | x, y_<t) = softmax(clip(l) / T),    Delta = high - low:
+    P(y_t | x, y_<t) = softmax(clip(l) / T),    Delta = high - low.
 
 This is the exponential mechanism for each token (McSherry and Talwar 2007, definition 2 and theorem 6), so the claim is
 max_new_tokens * epsilon between any two texts (`shared/generative.py`).
 
-Assumptions: the claim is per generated token; any two texts are neighbours; clip range and maximum are public.
+Assumptions: the claim is per generated token; any two texts are neighbours; the clip range [low, high] and
+max_new_tokens are public.
 
 Departures from the reference code (sjmeis/DPMLM 3ce9390): it samples through a text-generation pipeline, whose default
 allows only the 50 likeliest tokens. These tokens depend on the private text, so an output can exclude a text, and no

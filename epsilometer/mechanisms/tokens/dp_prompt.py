@@ -11,7 +11,8 @@ This is the exponential mechanism for each token (McSherry and Talwar 2007, defi
 (2 Delta)); theorem 6). So every token costs epsilon, and a paraphrase at most max_new_tokens * epsilon between any two
 texts (`shared/generative.py`).
 
-Assumptions: the claim is per generated token; any two texts are neighbours; clip range and maximum are public.
+Assumptions: the claim is per generated token; any two texts are neighbours; the clip range [low, high] and
+max_new_tokens are public.
 
 Departures from the reference code (sjmeis/DPMLM 3ce9390): the number of new tokens has a public maximum, whereas the
 reference code stops at the prompt's length. A text that is too long is truncated, but the instruction after it is not.
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 class DPPrompt(GenerativeMechanism):
     """DP-Prompt.
 
-    resource: an encoder-decoder or decoder-only model; chat: True to use its chat template; None: if it has one.
+    resource: an encoder-decoder or decoder-only model; chat: True to use its chat template; None: only if it has one.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)

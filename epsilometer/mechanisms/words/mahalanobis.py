@@ -11,7 +11,7 @@ density of z is ~ exp(-epsilon ||M^(-1/2) z||). So the claim is epsilon times th
 
     d_M(x, x') = ||M^(-1/2) (x - x')||,
 
-and not times the Euclidean distance. Writing the nearest word (Euclidean) is post-processing.
+and not times the Euclidean distance. Writing the nearest word in Euclidean distance is post-processing.
 
 Assumptions: those of MVC; S comes from the public vocabulary. Departures: those of MVC.
 """
@@ -35,7 +35,7 @@ from epsilometer.mechanisms.words.shared.moved import MovedWords
 class Mahalanobis(MovedWords):
     """MVC with elliptical noise.
 
-    tilt: lambda, from 0 (MVC) to 1 (the ellipsoid of the covariance).
+    tilt: lambda, from 0 (MVC) to below 1 (the ellipsoid of the covariance).
     """
 
     tilt: Annotated[float, Field(ge=0, lt=1)] = 0.2

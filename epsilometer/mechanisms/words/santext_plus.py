@@ -5,11 +5,11 @@ In plain words it replaces rare words by others chosen at random near them, and 
 A word of the sensitive set S is replaced by SanText over S. Any other word stays unchanged with probability `keep`, and
 is otherwise replaced in the same way:
 
-    P(y | x) = [x not in S and y = x] keep + (1 - [x not in S] keep) exp(-epsilon / 2 ||x - y||) / Z_S(x),  Z_S over S.
+    P(y | x) = [x not in S and y = x] keep + (1 - [x not in S] keep) exp(-epsilon / 2 ||x - y||) / Z_S(x).
 
-There is no claim. A released word outside S was certainly in the source, so no epsilon holds between it and other
-words; the paper's utility-optimised privacy covers only the words of S. The law is known, so the likelihood attack
-applies.
+The second term is 0 for y outside S; its normaliser Z_S sums over S. There is no claim. A released word outside S was
+certainly in the source, so no epsilon holds between that word and other words; the paper's utility-optimised privacy
+covers only the words of S. The law is known, so the likelihood attack applies.
 
 Departures: in the paper S is the less frequent half of the private corpus's words. Here S is public: a file of words,
 or the second half of the file of word vectors, which is in order of frequency.
@@ -39,7 +39,7 @@ class SanTextPlus(KernelMechanism):
     """SanText+.
 
     sensitive: a file of the sensitive words, one per line; None: the second half of the vectors' words. keep:
-    probability that another word stays unchanged.
+    probability that any other word stays unchanged.
     """
 
     sensitive: Path | None = None

@@ -4,10 +4,10 @@ integrated_gradients: mean gradient of the logit along the line from a text of p
     For a linear classifier, `linear` is used, which equals this integral from a text without words.
 linear:     coefficient times value of the word's features; only for linear classifiers.
 occlusion:  probability of the text minus probability of the text without the word.
-lime:       captum's Lime: coefficients of a linear model fitted to the probabilities of texts without random words.
+lime:       captum's Lime: coefficients of a linear model fitted to the probabilities of texts that lack random words.
 
-A word is a token with letters (as the tagger splits texts), in lower case. All its occurrences share one score, and are
-removed together.
+A word is a token of the tagger with letters, in lower case. All its occurrences share one score, and are removed
+together.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Attributions:
     """The scores of the words of n texts.
 
     scores:     for each text, its words in lower case, in order of appearance, with their scores.
-    incomplete: bool [n], True if the sum of the scores of all pieces differs from F(text) - F(baseline) by more than
-                the tolerance.
+    incomplete: bool [n], True if the sum of the scores of all word pieces differs by more than the tolerance from the
+                logit of the text minus the logit of padding.
     """
 
     scores: Sequence[Mapping[str, float]]

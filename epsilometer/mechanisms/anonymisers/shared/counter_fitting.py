@@ -34,11 +34,11 @@ class Term(NamedTuple):
     sign: int
 
     def cost(self, vectors: NDArray[np.float64]) -> float:
-        """Return the value of the term at vectors [V, d] of any length."""
+        """Return the value of the term at vectors [words, dimensions] of any length."""
         return float(np.maximum(0, self._excess(_cosines(vectors, self.pairs))).sum())
 
     def gradients(self, vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the gradient [V, d] of the term at unit vectors, and each word's number of positive hinges, [V]."""
+        """Return the term's gradient at unit vectors [words, dimensions], and each word's number of positive hinges."""
         cosines = _cosines(vectors, self.pairs)
         is_open = self._excess(cosines) > 0
         pairs, cosines = self.pairs[is_open], cosines[is_open, None]

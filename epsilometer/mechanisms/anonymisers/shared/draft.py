@@ -21,11 +21,11 @@ _BEFORE, _AFTER = 4, 3  # words before and after a word in TextAttack's tagging 
 class Draft:
     """A text that is being changed.
 
-    owner:  its number in the ledger; rng: its random generator.
+    owner:  the text's number in the ledger; rng: the text's random generator.
     edits:  the replacements so far, by position.
     answer: the true class if it is given, else the class that the classifier predicts for the original text.
     score:  1 - the probability of that class.
-    fooled: True if the classifier now predicts another class; spared: True if it already did for the original text.
+    fooled: True if the classifier now predicts another class; spared: True if it does so for the original text.
     """
 
     owner: int
@@ -82,7 +82,7 @@ class Draft:
         return tuple(edits.get(i, self.spans.tokens[i]) for i in places), position - places.start
 
     def context(self, position: int, token: str) -> tuple[tuple[str, ...], int]:
-        """Return some original words around a word, which `token` replaces, and the first index of `token`."""
+        """Return the original words around a position, with `token` at the position, and the first index of `token`."""
         place = bisect_left(self.counted, position)
         around = [self.spans.tokens[i] for i in self.counted[max(place - _BEFORE, 0) : place + _AFTER + 1]]
         around[min(place, _BEFORE)] = token

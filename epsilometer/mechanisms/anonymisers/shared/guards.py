@@ -45,7 +45,7 @@ def names(cut: Sequence[Spans], upos: Upos) -> list[frozenset[str]]:
 
 @dataclass(frozen=True)
 class Antonyms:
-    """Pairs of antonyms in lower case, in both orders. Neither may replace the other."""
+    """Pairs of antonyms in lower case, in both orders. No word may be replaced by its antonym."""
 
     pairs: frozenset[tuple[str, str]]
 
@@ -72,7 +72,7 @@ class Similarity:
     model: str | Path = ENCODER
 
     def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
-        """Return True if each pair passes."""
+        """Return, for each pair, True if it passes."""
         parts = [[pair, *_changed_sentences(*pair)] for pair in pairs]
         cosines = iter(self.cosines([part for of_pair in parts for part in of_pair]))
         return [min([next(cosines) for _ in of_pair]) >= self.least for of_pair in parts]
@@ -95,14 +95,15 @@ class Fluency:
     """A guard that rejects candidates in which a changed word is much less likely than the word that it replaces.
 
     largest_fall: largest decrease of a word's log-probability by a masked language model, in nats, summed over its
-    pieces. The new word's context is the candidate, the old word's context the text. model: None: the embedded one.
+    pieces. The new word's context is the candidate, the old word's context the text. model: None for the embedded
+    model.
     """
 
     largest_fall: float
     model: str | Path | None = None
 
     def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
-        """Return True if each pair passes."""
+        """Return, for each pair, True if it passes."""
         changed = [list(_changed_places(*pair)) for pair in pairs]
         texts: dict[str, int] = {}
         places: list[Place] = []
@@ -111,7 +112,7 @@ class Fluency:
                 for text, place in zip(pair, both, strict=True):
                     places.append(Place(texts.setdefault(text, len(texts)), *place))
         before, after = self._log_probabilities(list(texts), places).reshape(-1, 2).T
-        # A new word that the model cannot spell is never fluent; an old one may always be replaced.
+        # A new word that the model cannot spell is never fluent. An old word that it cannot spell may be replaced.
         falls = np.where(np.isneginf(after), np.inf, before - np.maximum(after, np.finfo(float).min))
         ends = np.cumsum([0, *map(len, changed)])
         return [bool((falls[a:b] <= self.largest_fall).all()) for a, b in pairwise(ends)]

@@ -17,7 +17,7 @@ _LEAST = 1e-300  # smaller probabilities are raised to this, so that logarithms 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """The classifiers of one label, of different kinds, by their names in a ledger.
+    """The classifiers of one label, one of each kind, by their names in a ledger.
 
     enough: number of classifiers that must predict as intended.
     """

@@ -1,4 +1,4 @@
-"""Limits on replacements: the word's tag must stay, and the text must stay similar to the original."""
+"""Limits on replacements: the word keeps its part-of-speech tag, and the text stays similar to the original."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from epsilometer.text.vectors import WordVectors
 class NearestWords:
     """Nearest neighbours among lower-case words that are one token in a text.
 
-    vectors: word vectors; other entries are ignored. Raises UserError for a vector of length 0.
+    vectors: word vectors; entries that are not such words are ignored. Raises UserError for a vector of length 0.
     """
 
     def __init__(self, vectors: WordVectors) -> None:
@@ -32,7 +32,7 @@ class NearestWords:
     def of(self, words: Sequence[str], k: int, least: float = -1.0) -> list[list[str]]:
         """Return the k nearest other words of each word, nearest first, without words whose cosine is below `least`.
 
-        Of equally near words, the first in the vocabulary are returned. A word without a vector has no neighbours.
+        Ties go to the first word in the vocabulary. A word without a vector has no neighbours.
         """
         numbers = [self._number.get(word.lower()) for word in words]
         self._find([number for number in numbers if number is not None and (number, k) not in self._nearest], k)

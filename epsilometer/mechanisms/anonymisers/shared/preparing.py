@@ -27,7 +27,7 @@ class PreparedText:
     """A prepared text.
 
     classes:  the class of each attribute: the true one if it is given, else the predicted one.
-    owners:   numbers of the text in the ledger.
+    owners:   numbers in the ledger that the text's questions count for.
     cut:      True if a classifier truncates the text.
     labelled: True if a true class is given.
     """

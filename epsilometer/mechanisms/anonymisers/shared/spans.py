@@ -64,7 +64,7 @@ def replaced(text: str, spans: Sequence[Span]) -> str:
 
 
 def merged(spans: Sequence[Span]) -> list[Span]:
-    """Return the spans in order, without empty ones. Overlapping spans are merged, with the kind of the longest."""
+    """Return the spans in order, without empty ones. Overlapping spans become one, with the kind of the longest."""
     rows: list[Span] = []
     longest = 0
     for span in sorted(spans, key=lambda each: (each.start, -each.end)):
@@ -91,7 +91,7 @@ def by_expression(text: str, kinds: Sequence[str]) -> list[Span]:
 
 
 def chosen(kinds: Sequence[str] | None, every: Sequence[str], usual: Sequence[str]) -> list[str]:
-    """Return the kinds to mask. kinds: None: the usual ones. Raises UserError for an unknown kind or an empty list."""
+    """Return the kinds to mask. kinds: None for `usual`. Raises UserError for an unknown kind or an empty list."""
     if kinds is None:
         return [*usual]
     if not kinds:

@@ -49,7 +49,7 @@ class NoisyVotes(Counting):
     def needed(self, epsilon: float) -> int:
         """Return the fewest people (or texts) for which a label's average votes reach the noise's standard deviation.
 
-        For L labels and noise of variance v per cell it is L sqrt(cells v) / c.
+        For L labels, noise of variance v per cell and c = `most`, the number is L sqrt(cells v) / c.
         """
         noise = math.sqrt(self.cells(epsilon) * self.cell_noise(epsilon).variance)
         return math.ceil(max(1, len(self.labels)) * noise / self.most)

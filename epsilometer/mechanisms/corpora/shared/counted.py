@@ -41,7 +41,7 @@ def label_numbers(corpus: PrivateCorpus, labels: Mapping[str, int]) -> NDArray[n
 
 
 def labelled_only(corpus: PrivateCorpus, labels: Mapping[str, int]) -> PrivateCorpus:
-    """Return the corpus of the texts whose label is in the public list, since others cast no vote."""
+    """Return the corpus of the texts whose label is in the public list, since other texts cast no vote."""
     if not labels:
         return PrivateCorpus(corpus.texts, corpus.people)
     rows = np.flatnonzero(label_numbers(corpus, labels) >= 0).tolist()

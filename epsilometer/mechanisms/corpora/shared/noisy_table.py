@@ -1,16 +1,16 @@
 """Exact integer noise in every cell of a table of counts: discrete Laplace or discrete Gaussian.
 
 Laplace noise Z has P(Z = z) ~ q^|z| with q = e^(-epsilon / D), where D is the L1 distance of the tables of two
-neighbours. The release H + Z is epsilon-private: the log-ratio of P(H + Z = t) and P(H' + Z = t) is the sum over cells
-of (|t - H'| - |t - H|) epsilon / D, which is at most epsilon by the triangle inequality. Empty cells get noise, too,
-since a cell without noise would reveal that nobody votes for it.
+neighbours. The release H + Z of a table H is epsilon-private. For the table H' of a neighbour, the log-ratio of P(H + Z
+= t) and P(H' + Z = t) is the sum over cells of (|t - H'| - |t - H|) epsilon / D, which is at most epsilon by the
+triangle inequality. Empty cells get noise, too, since a cell without noise would reveal that nobody votes for it.
 
 The discrete Gaussian of standard deviation s is rho-zCDP with rho = D2^2 / (2 s^2), where D2 is the L2 distance
 (Canonne, Kamath and Steinke 2020, theorem 14). `core.curves.Zcdp.delta` converts rho to (epsilon, delta) by their
 proposition 12.
 
-Both are sampled by the integer algorithms of that paper (`core.exact_samplers`). The rate epsilon / D is rounded down
-to a multiple of 2^-40 (2^-20 for large rates), so the noise is never smaller than stated.
+Both kinds of noise are sampled by the integer algorithms of that paper (`core.exact_samplers`). The rate epsilon / D is
+rounded down to a multiple of 2^-40 (2^-20 for large rates), so the noise is never smaller than stated.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Post-processing of noisy votes: computes public texts with labels and weights. It costs no budget.
 
-Let H [m, L] be the noisy votes for exemplars with unit vectors e_i, and x_j the vectors of all public texts.
+Let H [m, L] be the noisy votes for m exemplars with unit vectors e_i, and L labels.
 
     plain:   takes the label with the most votes of each exemplar. If these votes exceed the noise's standard deviation,
              it returns the exemplar with this label, and with the votes as weight.
@@ -8,8 +8,8 @@ Let H [m, L] be the noisy votes for exemplars with unit vectors e_i, and x_j the
              with threshold 0.
     spread:  computes the mean of a Gaussian process with the kernel exp(g (cos - 1)), g = 24, at all public texts. Each
              text gets the label with the largest mean. Then a ridge classifier is fitted to the labels, and predicts
-             new ones, for ten rounds or until no label changes. All labels have equal weight in a fit; otherwise noise
-             makes a label rare, and each round makes it rarer.
+             new ones, for ten rounds or until no label changes. All labels have equal weight in a fit; otherwise a
+             label that noise makes rare would become rarer in each round.
 
 Both processes are regularised by the ratio of noise and signal variance, (v + n / (m L)) / ((n / m)^2 / L), where v is
 the variance of a cell's noise and n the noisy total. The weights of `spread` give each label its share of the noisy

@@ -2,8 +2,9 @@
 
 In each step, each person enters with probability q by a coin of their own. The gradient of a person, whatever the
 number of their texts, is clipped to length C. Normal noise of deviation sigma C is added to every number of the sum,
-and the noisy sum is divided by the public q N (Abadi et al. 2016, algorithm 1). The accountant gets the same schedule
-as the coins (`accounting`). Rounding in a release raises the loss (`core.normals`), which `noise_for` pays for.
+and the noisy sum is divided by the public number q N, for N people (Abadi et al. 2016, algorithm 1). The accountant
+gets the same schedule as the coins (`accounting`). Rounding in a release raises the loss (`core.normals`), which
+`noise_for` pays for.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class PrivateSteps:
     clip: float
 
     def batch(self, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
-        """Return the indices of those of `count` people that enter a step; they may be none."""
+        """Return the indices of those of `count` people that enter a step, possibly none."""
         return by_coins(self.schedule, count, generator)
 
     def update(self, gradients: NDArray[np.float32], generator: np.random.Generator) -> NDArray[np.float32]:
@@ -57,9 +58,10 @@ class PrivateSteps:
 def noise_for(epsilon: float, delta: float, schedule: Poisson, *, neighbours: Neighbours, size: int) -> float:
     """Return the smallest sigma at which all steps on `size` numbers are (epsilon, delta)-private.
 
-    With rounding, a step on d numbers has laws within a factor of e^eta and a slack of tau, eta = 2^-39 d and tau =
-    2^-48 d, of the exact ones. So T steps are private at epsilon and delta if the exact ones are at epsilon - T eta and
-    (delta - T tau (1 + e^epsilon)) e^(-T eta). Raises UserError if rounding alone exceeds the claim.
+    Rounding changes the probabilities of a step on d numbers by a factor of at most e^eta and a slack of at most tau,
+    where eta = 2^-39 d and tau = 2^-48 d. So T rounded steps are private at epsilon and delta if T exact steps are
+    private at epsilon - T eta and (delta - T tau (1 + e^epsilon)) e^(-T eta). Raises UserError if rounding alone
+    exceeds the claim.
     """
     eta, tau = (share * size * schedule.steps for share in ROUNDED)
     left = (delta - tau * (1 + math.exp(min(epsilon, 700.0)))) * math.exp(-eta)

@@ -39,7 +39,7 @@ class Prompted:
 
     @property
     def width(self) -> int:
-        """The length of a prompt."""
+        """The number of dimensions of a prompt."""
         return self._words.shape[1]
 
     def tokens(self, texts: Sequence[str]) -> list[Tokens]:
@@ -47,7 +47,7 @@ class Prompted:
         return [[*self.model.plain(text)[: LONGEST - 1], self.model.end] for text in texts]
 
     def means(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the mean token embedding [n, width] of each text, by the model's first weights."""
+        """Return the mean token embedding [n, width] of each text, by the weights before `adapt`."""
         return np.stack([self._words[ids[:-1] or ids].mean(0).cpu().numpy() for ids in self.tokens(texts)])
 
     def adapt(self, texts: Sequence[str], generator: np.random.Generator) -> None:
@@ -100,7 +100,7 @@ class Prompted:
         return texts
 
     def _sampled(self, logits: Tensor, generator: np.random.Generator) -> NDArray[np.int64]:
-        """Return a token [n] for each row of logits, among those that may be written."""
+        """Return a token [n] for each row of logits, among the tokens that may be written."""
         allowed = logits[:, torch.from_numpy(self.model.outputs).to(logits.device)]
         ends = functional.softmax(allowed.double(), 1).cumsum(1).cpu().numpy()
         at = generator.random(len(ends))[:, None] * ends[:, -1:]

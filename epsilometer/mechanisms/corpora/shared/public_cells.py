@@ -34,7 +34,7 @@ class PublicTexts:
 
     encode: function that returns unit vectors [n, d] of n texts, each independent of the other texts. seed: seed of the
     clustering. engine: where private texts are embedded; it does not change a vector. `encode` must be picklable unless
-    that is this process.
+    the engine is this process.
     """
 
     texts: Sequence[str]
@@ -95,7 +95,7 @@ def distinct(texts: Sequence[str]) -> Sequence[str]:
 
 
 def texts_of(resource: Path | tuple[str, ...]) -> Sequence[str]:
-    """Return the texts of a file of public texts, or of a list. Raises UserError for a file without them."""
+    """Return the texts of a file of public texts, or of a list. Raises UserError for a file without a column `text`."""
     if isinstance(resource, tuple):
         return resource
     table = read(resource)

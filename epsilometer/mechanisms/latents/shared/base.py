@@ -102,7 +102,7 @@ class LatentMechanism(OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return [n, k] per epsilon: the log-density of the noise between each candidate's latent and the output."""
+        """Return [n, k] per epsilon: the noise's log-density at the output minus each candidate's latent."""
         latents = self.encode(texts)
         afters = [latents_after(output, latents.shape[1]) for output in rewrites]
         laws = [self.law(epsilon) for epsilon in epsilons]

@@ -38,7 +38,7 @@ _HELD_OUT = 64  # texts held out from training
 class NoiseAware:
     """Settings of a model's training.
 
-    variant, clip, length: as in the mechanism.
+    variant, clip, length: as in `dp_bart`.
     rounds:                number of rounds.
     steps:                 updates per round.
     batch:                 texts per update.

@@ -49,7 +49,7 @@ class Pruning:
 
     @classmethod
     def read(cls, folder: Path) -> Pruning | None:
-        """Return the record in a model's folder; None if it has none."""
+        """Return the record in a model's folder; None if there is no record."""
         path = folder / FILE
         if not path.is_file():
             return None
@@ -103,7 +103,7 @@ def scores(network: Any, width: int) -> NDArray[np.float64]:
 
 
 def prune_round(left: NDArray[np.int64], score: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the dimensions that remain after a round. Of 768, successive rounds leave 576, 432, 324, 243, 182, ..."""
+    """Return the dimensions that remain after a round. Successive rounds leave 576, 432, 324, 243, ... of 768."""
     count = int(len(left) * (1 - SHARE) + 0.5)
     order = np.argsort(-score[left], kind="stable")
     return np.sort(left[order[:count]])

@@ -1,7 +1,7 @@
 """Output distributions (laws) of exemplars, or of sets of exemplars, for a text.
 
-Let n(x) be the exemplar nearest to a text x. Outputs are fixed sets S_1..S_N of exemplars. Except under subset
-selection, each set is a single exemplar c_i. P(S_i | x) is proportional to
+Let e(x) be the embedding of a text x, and n(x) the nearest of m exemplars. Outputs are fixed sets S_1..S_N of
+exemplars. Except under subset selection, each set is a single exemplar c_i. P(S_i | x) is proportional to
 
     randomized response, subset selection:  e^(epsilon [n(x) in S_i])
     exponential:                            e^(-epsilon ||e(x) - e(c_i)|| / 2)
@@ -31,7 +31,7 @@ from epsilometer.core.randomness import Noise
 
 Array = NDArray[np.float64]
 Kind = Literal["randomized_response", "subset_selection", "exponential"]
-_SETS = 4096  # most outputs, except that there are always all rotations of one set
+_SETS = 4096  # most outputs, unless the rotations of a single set are more
 
 
 class ExemplarLaw(Protocol):
@@ -45,7 +45,7 @@ class ExemplarLaw(Protocol):
     @property
     def by_nearest(self) -> bool: ...
     def log_law(self, nearness: Array, epsilon: float) -> Array:
-        """Return ln P [n, outputs] for n texts. nearness: [n, m], inner products of their vectors with exemplars."""
+        """Return ln P [n, outputs] for n texts. nearness: [n, m], inner products of texts and exemplars."""
         ...
 
 
@@ -121,7 +121,7 @@ def law_of(kind: Kind, size: int | None, levels: int) -> Callable[[Array], Exemp
 
 
 def groups(vectors: Array) -> NDArray[np.int64]:
-    """Divide exemplars into about sqrt(m) groups, at least two, by k-means; return each one's group index, [m]."""
+    """Divide m exemplars into about sqrt(m) groups, at least two, by k-means; return each exemplar's group, [m]."""
     from sklearn.cluster import KMeans
 
     count = max(2, round(len(vectors) ** 0.5))

@@ -1,9 +1,9 @@
 """Choice of the number of exemplars with the highest utility on held-out public texts at a target loss.
 
-With more exemplars the nearest one is more similar, but releasing it as often takes a larger epsilon. For each number
-m, the epsilon is found at which the average loss of guessing between two held-out texts equals the target. The chosen
-m has the largest expected cosine between a text and its release at this epsilon. Held-out texts are used because the
-clustered texts would favour too large an m. Private texts are not used, so the claim does not depend on the choice.
+With more exemplars the nearest exemplar is more similar, but releasing it as often takes a larger epsilon. For each
+number m, the epsilon is found at which the average loss of guessing between two held-out texts equals the target. The
+chosen m has the largest expected cosine between a text and its release at this epsilon. Held-out texts are used because
+the clustered texts would favour too large an m. Private texts are not used, so the claim does not depend on the choice.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RANGE = (1e-3, 100.0)  # range of epsilon
 def best_number(
     public: Sequence[str], law: Callable[[Array], ExemplarLaw], target: float, encoder: str, seed: int, least: int = 2
 ) -> Mapping[str, Any]:
-    """Return the best number of exemplars `m`, the `epsilon` that meets the target, the `cosine`, and the search.
+    """Return the best number of exemplars `m`, the `epsilon` at the target, the expected `cosine`, and the search.
 
     law:    function that builds the law from the exemplars' vectors [m, d].
     target: average guess loss in nats.

@@ -182,7 +182,7 @@ def central(vectors: NDArray[np.float64], count: int, seed: int) -> list[int]:
 
 
 def embed(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float64]:
-    """Return unit vectors [n, d] of texts: the mean of their pieces' embeddings, weighted by words, at length 1."""
+    """Return unit vectors [n, d] of texts: means of their pieces' embeddings, weighted by word counts, at length 1."""
     pieces = [_pieces(text) for text in texts]
     flat = list(dict.fromkeys(piece for parts in pieces for piece in parts))
     vectors = encoder.encode(flat).astype(np.float64)

@@ -66,7 +66,7 @@ class NoteWriter:
                 "fewer triples, lower longest, or give a model with a larger window",
                 "EPS-M074",
             )
-        law = TokenLaw(-1e4, 1e4, top_k=1)  # without clipping; samples the likeliest token
+        law = TokenLaw(-1e4, 1e4, top_k=1)  # bounds too wide to clip; samples the likeliest token
         count = len(prompts)
         most_tokens = np.full(count, self._longest) if limits is None else np.minimum(limits, self._longest)
         uniforms = np.full((count, self._longest), 0.5)

@@ -1,8 +1,8 @@
 """Base class of mechanisms that apply the exponential mechanism at a mask in a private text (DP-MLM and others).
 
-The model reads the text, and the text with a mask in it. Its logits at the mask, clipped to a public range [low, high],
-are utilities of sensitivity high - low. So P(y | x) ~ exp(epsilon clip(logit_y) / (2 (high - low))) changes by a factor
-of at most e^epsilon between any two texts and masks (McSherry and Talwar 2007).
+The model reads the text, followed by the text with a mask in it. Its logits at the mask, clipped to a public range
+[low, high], are utilities of sensitivity high - low. So P(y | x) ~ exp(epsilon clip(logit_y) / (2 (high - low)))
+changes by a factor of at most e^epsilon between any two texts and masks (McSherry and Talwar 2007).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class MaskMechanism:
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(masked_lm)
-    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # words identify pieces, except equally spelled ones
+    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # a word identifies its piece, save equal spellings
 
     resource: str | Path
     clip: Clip | None = None
@@ -52,7 +52,7 @@ class MaskMechanism:
         return words(text)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the number of words of both texts; infinite for different numbers of words, and 0 for equal words."""
+        """Return each pair's number of words; infinite if the numbers differ, and 0 if all words are equal."""
         split = [tuple(words(text)) for text in texts]
         number = {text: i for i, text in enumerate(dict.fromkeys(split))}
         length, which = np.array([len(text) for text in split]), np.array([number[text] for text in split])

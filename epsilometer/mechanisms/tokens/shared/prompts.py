@@ -8,7 +8,7 @@ Framed = Callable[[Sequence[str]], list[list[int]]]  # returns the prompt of eac
 
 
 def fitted(texts: Sequence[str], framed: Framed, room: int) -> list[list[int]]:
-    """Return the prompt of each text, truncated so that the prompt has at most `room` tokens."""
+    """Return the prompt of each text. A text is truncated if its prompt would have more than `room` tokens."""
     return [
         prompt if len(prompt) <= room else _of_beginning(text, framed, room)
         for text, prompt in zip(texts, framed(texts), strict=True)

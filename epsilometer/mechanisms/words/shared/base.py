@@ -47,7 +47,7 @@ class WordMechanism(ABC):
 
     @property
     def inputs(self) -> Sequence[str]:
-        """Test texts of one word: the vocabulary."""
+        """The inputs of one word, for exhaustive checks: the vocabulary."""
         return self.vocabulary.words
 
     @property

@@ -1,13 +1,14 @@
 """Distribution of the Euclidean length of a vector of independent Laplace numbers, by quadrature.
 
-The length is sqrt(sum_i (s_i E_i)^2) with E_i ~ Exp(1) and scales s_i. Coordinates are added one at a time. In polar
-coordinates the density f of the length becomes
+The length is sqrt(sum_i (s_i E_i)^2) with E_i ~ Exp(1) and scales s_i. Coordinates are added one at a time. With
+f_before the density of the length before a coordinate of scale s is added, the new density at rho is, in polar
+coordinates with angle t,
 
-    f(rho) = rho int_0^(pi/2) f_before(rho cos t) e^(-rho sin t / s) / s dt,
+    f(rho) = rho int_0^(pi/2) f_before(rho cos t) e^(-rho sin t / s) / s dt.
 
-computed by the double-exponential rule in t, on an even grid of ln rho. All terms are positive, so both tails are
-accurate relative to their size for any number of coordinates. Inverting a characteristic function would lose the upper
-tail, which determines the probabilities of distant words.
+The integral is computed by the double-exponential rule in t, on an even grid of ln rho. All terms are positive, so both
+tails are accurate relative to their size for any number of coordinates. Inverting a characteristic function would lose
+the upper tail, which determines the probabilities of distant words.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class LaplaceNorm:
         return np.minimum(self._tails[1](np.clip(place, self._grid[0], self._grid[-1])), 0.0)
 
     def at(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the lengths at these normal scores, approximately: ascending, distinct, and within the grid."""
+        """Return approximate quantiles of the length at these normal scores: ascending, distinct, within the grid."""
         lower, upper = (tail(self._grid) for tail in self._tails)
         least = np.finfo(float).smallest_normal
         score = np.where(lower < upper, ndtri_exp(np.minimum(lower, -least)), -ndtri_exp(np.minimum(upper, -least)))

@@ -3,8 +3,8 @@
 This is algorithm 1 of Meisenbacher, Chevli and Matthes, "1-Diffractor", IWSPA 2024: start at a random word, append the
 nearest unused word, and repeat. The search is exact and Euclidean; of equally near words, it takes the first in the
 vocabulary. (The reference code searches approximately, and jumps to an arbitrary word if its 50 neighbours are used.)
-All lists contain the same vocabulary, the intersection of those of the sources; otherwise an output could exclude an
-input.
+All lists contain the same vocabulary, the intersection of the sources' vocabularies; otherwise an output could exclude
+an input.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours
                 if remaining < 0.9 * len(left):
                     still = unused[left]
                     left, left_single, left_half = left[still], left_single[still], left_half[still]
-                # einsum, since distributing such a small product over threads would take longer.
+                # einsum uses one thread; distributing such a small product over threads would take longer.
                 close = left
                 scores = left_half - np.einsum("ij,j->i", left_single, single[word])
                 scores[~unused[left]] = np.inf
@@ -141,7 +141,7 @@ def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours
 def _neighbourhoods(
     single: NDArray[np.float32], half: NDArray[np.float32], count: int
 ) -> list[tuple[NDArray[np.int32], NDArray[np.float32], np.float32]]:
-    """Return for each vector: the vectors with a score up to a limit, its reach, by score; their scores; the reach.
+    """Return, for each vector, the vectors with a score up to its reach, in order of score; their scores; the reach.
 
     The reach is estimated from a sample of the vectors, so that about `count` vectors are within it.
     """
