@@ -80,7 +80,7 @@ class Memory:
             items = items[len(done) :]
 
     def work_off(self, items: Sequence[int], run: Callable[[Sequence[int]], Iterator[Sequence[int]]]) -> None:
-        """Process all items by `run`, which yields finished items. If memory runs out, run it again for the others."""
+        """Process all items by `run`, which yields finished items. If memory runs out, call `run` for the others."""
         rest = list(items)
 
         def some() -> None:
