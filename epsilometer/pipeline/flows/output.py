@@ -1,4 +1,4 @@
-"""Run programs below a Prefect run, with their output in its log and their progress as an artifact."""
+"""Run programs within a Prefect run, with their output in the run's log and their progress as an artifact."""
 
 from __future__ import annotations
 
