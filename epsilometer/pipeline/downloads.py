@@ -25,7 +25,7 @@ from epsilometer.runtime import hub, packages
 from epsilometer.runtime.hub import Repository, State
 from epsilometer.runtime.progress import say
 
-# Bytes of data sets according to their cards. They are shown as long as the hub was not asked.
+# Bytes of data sets according to their cards, shown until the hub has been asked.
 CARDS = {"Skylion007/openwebtext": 24_000_000_000, "HuggingFaceFW/fineweb": 27_600_000_000}  # sample-10BT of fineweb
 
 

@@ -209,7 +209,7 @@ def _wanted(file: Path, texts: Path | None, audited: _Audited) -> bool:
 
 
 def _helpers(file: Path) -> list[Path]:
-    """Return the files and packages in a file's folder that it imports."""
+    """Return the files and packages that a file imports from its own folder."""
     return [path if (path := file.parent / name).is_dir() else path.with_suffix(".py") for name in beside(file)]
 
 
