@@ -63,7 +63,7 @@ def _draw_group(
 
 
 class _Paths:
-    """Sums of ln rho_t and of the tokens' losses over the tokens sampled so far, one of each per row."""
+    """For each row, the sums of ln rho_t and of the losses over the tokens sampled so far."""
 
     def __init__(
         self,

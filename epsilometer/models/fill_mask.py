@@ -1,7 +1,7 @@
 """Predictions of a masked language model for a masked word, from the rest of the text.
 
-Here the model does not see the masked word. In `masked_lm` it does, since it reads the original text before the masked
-copy (as in DP-MLM). A text longer than the model's window is truncated to the window around the mask.
+Here the model does not see the masked word. In `masked_lm`, the model reads the original text before the masked copy,
+as in DP-MLM. A text longer than the model's window is truncated to the window around the mask.
 """
 
 from __future__ import annotations

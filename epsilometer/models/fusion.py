@@ -1,4 +1,4 @@
-"""Texts sampled token by token from a mixture of a private and a public distribution, at a bounded divergence from it.
+"""Texts sampled token by token from a mixture of a private and a public distribution, close to the public distribution.
 
 p' and q are the distributions of the next token after a private and a public prompt, given the same tokens so far. The
 token is sampled from

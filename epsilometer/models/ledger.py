@@ -1,8 +1,8 @@
 """Ledger of questions to classifiers during rewriting: counts them, and refuses those beyond the budget.
 
 A question is a text and a classifier, asked on behalf of a private text that is being rewritten. Each private text has
-its own count, in which a repeated question counts once, so it does not depend on the other texts of the batch. Answers
-are cached: a question asked for several private texts is computed once.
+its own count, in which a repeated question counts once. So a count does not depend on the other texts of the batch.
+Answers are cached: a question asked for several private texts is computed once.
 """
 
 from __future__ import annotations

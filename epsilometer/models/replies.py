@@ -28,7 +28,7 @@ def events(response: httpx2.Response) -> list[str]:
 
 
 def objects(response: httpx2.Response) -> list[Any]:
-    """Return the JSON values of a reply: one per event of a stream, else its only value. Other data is left out."""
+    """Return the JSON values of a reply: one per event of a stream, or a whole reply's value. Omits other data."""
     values = []
     for text in events(response) if is_stream(response) else [response.text]:
         try:

@@ -127,7 +127,7 @@ def check_questions(params: QuestionParams) -> None:
         if not source.exists() or (source.suffix == ".json" and not annotated.holds(source)):
             continue
         if source.suffix == ".py" and (dataset.count or 0) > _WHOLE:
-            continue  # the stage refuses it
+            continue  # stage `asked` checks the question
         of = subject(params, name, corpus(params, entry.dataset).table.filter(split=dataset.use))
         check(built, of)
         if entry.limit is not None:

@@ -58,7 +58,7 @@ class _ReadsPackages(Protocol):
 class Packaged:
     """A file of a package on the Python index.
 
-    content: its state in the cache, None if it is missing; whole: True if all files in its folder are read.
+    content: the file's state in the cache, None if missing; whole: True if all files in the file's folder are read.
     """
 
     pin: packages.Pin
@@ -95,7 +95,7 @@ def downloads(params: Params) -> list[Download]:
 
 
 def packaged(params: Params) -> list[Packaged]:
-    """Return each file of a package that data sets, models, vectors and mechanisms need, present or not, once.
+    """Return each package file that data sets, models, vectors and mechanisms need, whether or not it is cached.
 
     Needs no network. Raises UserError for a package under special terms that its pin does not accept.
     """

@@ -38,7 +38,7 @@ _HIDDEN = {"dvc", "dvc-site", "dvcignore", "gitignore"}  # names in the template
 _WEIGHTS = Path("data/embedded")
 _ROWS = 2000  # default number of rows to read from a user's file, because embedding a million texts takes hours
 
-# The output of a stage that replaces a mechanism's default resource, by the name of the function for the default.
+# Stage outputs that replace mechanisms' default resources, by the name of the function that makes the default.
 _RESOURCES = {
     "vectors": "data/vectors/minilm.npz",
     "lists": "data/lists.npz",

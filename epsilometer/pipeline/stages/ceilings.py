@@ -32,7 +32,7 @@ from epsilometer.core.guarantees import stored
 from epsilometer.corpora.parts import PUBLIC
 from epsilometer.project.paths import prepared
 
-_PUBLIC = 200  # number of public texts; the best of them is the one public text for everybody
+_PUBLIC = 200  # number of public texts; the baseline gives everybody the best of them
 
 
 def main() -> None:
