@@ -33,7 +33,7 @@ _ROWS = {"cpu": 64, "cuda": 1024}  # most texts in a batch; fewer if memory is s
 class BertScore:
     """BERTScore of a rewrite against its text.
 
-    model: an encoder by id or folder. layer: the layer whose states are compared; None: as the module describes.
+    model: an encoder by id or folder. layer: the layer whose states are compared; None: the default described above.
 
     The score is 1 if both texts are empty, and 0 if only one is.
     """
@@ -59,13 +59,13 @@ class BertScore:
                 raise UserError(f"{folder} does not state its number of layers; set `layer`", "EPS-M096")
             try:
                 scorer = BERTScorer(model_type=str(folder), num_layers=layer, device=resolved())
-            except (AssertionError, ValueError) as error:  # no such layer, or its upper layers cannot be removed
+            except (AssertionError, ValueError) as error:  # no such layer, or the layers above it cannot be removed
                 raise UserError(
                     f"bert-score cannot use {self.model!r} up to layer {layer} ({error}); set another layer, or "
                     "another model",
                     "EPS-M097",
                 ) from error
-        # Some tokenisers state no limit, or one that is longer than the model's.
+        # Some tokenisers state no limit, or a limit above the model's.
         window = config.get("max_position_embeddings") or 512
         scorer._tokenizer.model_max_length = min(scorer._tokenizer.model_max_length, window - 2)
         return scorer

@@ -1,7 +1,7 @@
 """Grammaticality: the probability that a classifier trained on CoLA (Warstadt et al., TACL 2019) gives to "acceptable".
 
 There is no default model: give any text classifier with two classes that transformers can load. "Acceptable" is the
-class named acceptable, grammatical or correct. If no class has such a name, it is the second, as in CoLA (label 1).
+class named acceptable, grammatical or correct, or else the second class, as in CoLA (label 1).
 """
 
 from __future__ import annotations

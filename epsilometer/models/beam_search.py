@@ -1,9 +1,9 @@
 """Beam search with an encoder-decoder, from texts or from encoder states.
 
-Hypotheses are ranked by their mean log-probability per token, including the end token. The search of a text stops when
-as many hypotheses have ended as there are beams. Unlike `generate` of transformers, it computes logits only for the
-tokens in `model.outputs`, and computes the cross-attention keys of the encoder states once. Repeated n-grams are
-allowed. Batches have a fixed number of rows, so that results do not depend on the other texts.
+Hypotheses are ranked by their mean log-probability per token, including the end token. The search for a text stops when
+the number of ended hypotheses equals the number of beams. Unlike `generate` of transformers, this search computes
+logits only for the tokens in `model.outputs`, and computes the cross-attention keys of the encoder states once.
+Repeated n-grams are allowed. Batches have a fixed number of rows, so a result does not depend on the other texts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from epsilometer.models.seq2seq import Seq2Seq
 from epsilometer.runtime.progress import track
 
 TEXTS = {"cpu": 32, "cuda": 128}  # texts per batch when all states have one length; fewer if memory is short
-FEW = {"cpu": 8, "cuda": 64}  # texts per batch when lengths differ, so that few texts share a length
+FEW = {"cpu": 8, "cuda": 64}  # texts per batch when lengths differ: few texts share a length
 
 
 class _Ended(NamedTuple):
@@ -33,7 +33,8 @@ class _Ended(NamedTuple):
 def rewritten(model: Seq2Seq, texts: Sequence[str], longest: int, beams: int = 3) -> list[str]:
     """Return the model's output for each text, of at most `longest` tokens.
 
-    Equal texts are rewritten once, without padding. Texts longer than the model's window are truncated.
+    Equal texts are rewritten once. Batches have texts of one length, without padding. Texts longer than the model's
+    window are truncated.
     """
     distinct = list(dict.fromkeys(texts))
     ids = model.cut(model.tokens(distinct))
@@ -127,7 +128,7 @@ def _best(ended: list[_Ended], going: list[list[int]], scores: Tensor, beams: in
 
 
 def _beginning(model: Seq2Seq) -> list[int]:
-    """Return the decoder's first tokens: its start token, then the special token that begins texts if it differs."""
+    """Return the decoder's first tokens: its start token, then the special token that begins texts, if another."""
     first = model.tokens(["a"])[0][0]
     opens = first in model.tokenizer.all_special_ids and first != model.start
     return [model.start, first] if opens else [model.start]

@@ -1,13 +1,13 @@
-"""Texts sampled token by token from a distribution between those after two prompts.
+"""Texts sampled token by token from a distribution between the model's distributions after two prompts.
 
 P_t and P'_t are the distributions of the next token after either prompt, given the same tokens so far. The token is
 sampled from
 
     M_t = sqrt(P_t P'_t) / rho_t,    rho_t = sum over tokens of sqrt(P_t P'_t),
 
-so a text y has the probability M(y) = prod sqrt(P_t P'_t) / rho_t, and ln(sqrt(P P') / M) = sum ln rho_t, which depends
-on y and is at most 0. A token takes two forward passes, while sampling from P takes one. `generation` defines the
-distributions and the code for prompts, caches and batches.
+so a text y has the probability M(y) = prod sqrt(P_t P'_t) / rho_t. With P = prod P_t and P' = prod P'_t,
+ln(sqrt(P P') / M) = sum ln rho_t, which depends on y and is at most 0. A token takes two forward passes, while sampling
+from P takes one. `generation` defines the distributions and the code for prompts, caches and batches.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _draw_group(
 
 
 class _Paths:
-    """Sums of ln rho_t and of the tokens' losses over the tokens sampled so far, one of each per row."""
+    """For each row, the sums of ln rho_t and of the losses over the tokens sampled so far."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ def _draw(first: Tensor, second: Tensor, uniforms: Tensor) -> tuple[Tensor, Tens
     log_rho = half.logsumexp(-1)
     cdf = (half - log_rho[:, None]).exp().nan_to_num(0.0).cumsum(-1)
     total = cdf[:, -1:]
-    # Stays below the total after rounding, so that no output of probability 0 is sampled.
+    # `at` stays below the total after rounding, so that no output of probability 0 is sampled.
     at = torch.minimum(uniforms[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
     places = torch.searchsorted(cdf, at, right=True).clamp(max=cdf.shape[-1] - 1)
     loss = (first.gather(-1, places) - second.gather(-1, places))[:, 0]

@@ -43,7 +43,7 @@ class CausalLM(Generator):
         return ids
 
     def chat_tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text as one message in the chat template. Raises UserError if there is none."""
+        """Return the ids of each text as one message in the chat template. Raises UserError if there is no template."""
         if not self.chats:
             raise UserError(
                 f"{self.folder} has no chat template; give an instruction-tuned model, or set chat: false", "EPS-N014"

@@ -191,7 +191,7 @@ def _usage(response: httpx2.Response) -> tuple[int, int] | None:
 def _tokens(usage: Any) -> tuple[int, int]:
     """Return the endpoint's token counts of question and answer, 0 if not stated. Raises ValueError for bad counts."""
     counts = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
-    if not all(isinstance(count, int) and 0 <= count < 1 << 63 for count in counts):  # the range of SQLite
+    if not all(isinstance(count, int) and 0 <= count < 1 << 63 for count in counts):  # SQLite's integers
         raise ValueError("no count of tokens")
     return counts
 

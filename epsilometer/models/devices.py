@@ -1,7 +1,7 @@
 """Device that networks run on (`core/device.py`).
 
-Kernels of different devices differ in the last bits. So if a stage imports this module, its code record
-(`project/code.py`) includes the device, and another device makes the stage's results stale.
+Kernels of different devices differ in the last bits. So the code record (`project/code.py`) of a stage that imports
+this module includes the device, and another device makes the stage's results stale.
 """
 
 from __future__ import annotations

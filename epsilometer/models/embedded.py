@@ -60,7 +60,7 @@ def weights(name: str) -> Path:
 
 
 def cached(name: str, description: str, make: Callable[[Path], None]) -> Path:
-    """Return the path of a cached file or folder in the user's cache. Calls `make` with a path to create it if missing.
+    """Return the path of a file or folder in the user's cache. If it is missing, `make` writes it to a given path.
 
     Partial files are deleted, including those of killed processes. Raises UserError if the cache cannot be written.
     """

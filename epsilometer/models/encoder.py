@@ -136,7 +136,7 @@ class _AnyEncoder:
         return result, sum(length > self.window for length in lengths)
 
     def _first_batch(self, texts: Sequence[str], length: int, members: list[int]) -> np.ndarray:
-        """Return the vectors of the first batch of members, all of one length."""
+        """Return the vectors of the first batch. members: indices of texts of one length."""
         from epsilometer.models.memory import activations
 
         config = getattr(getattr(self._model[0], "auto_model", None), "config", None)

@@ -1,7 +1,7 @@
 """Predictions of a masked language model for a masked word, from the rest of the text.
 
-Unlike in `masked_lm`, where the model reads the original text before the masked copy (as in DP-MLM), the model does not
-see the masked word here. A text longer than the model's window is truncated to the window around the mask.
+Here the model does not see the masked word. In `masked_lm`, the model reads the original text before the masked copy,
+as in DP-MLM. A text longer than the model's window is truncated to the window around the mask.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Place(NamedTuple):
 
 
 class FillMask(MaskedLM):
-    """A masked language model with the outputs of `MaskedLM`, asked about single places.
+    """A masked language model that predicts the word at single places.
 
-    Its prediction at a place does not depend on the other places. Probabilities are over its V outputs. Raises
+    A prediction does not depend on the other places. Probabilities are over the V outputs of `MaskedLM`. Raises
     UserError as `MaskedLM` does.
     """
 
@@ -57,7 +57,7 @@ class FillMask(MaskedLM):
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the `count` likeliest outputs at each place, and their log-probabilities: [n, count] each.
 
-        Outputs are in order of falling probability; of equally likely ones, the first in the vocabulary comes first.
+        Outputs are in order of falling probability, and equally likely outputs in the order of the vocabulary.
         whole: True to return only outputs that begin a word.
         """
         inputs = self._masked(texts, places)
@@ -122,7 +122,7 @@ class FillMask(MaskedLM):
         return totals
 
     def _masked(self, texts: Sequence[str], places: Sequence[Place]) -> list[PairInput]:
-        """Return each place's text with one mask in place of all pieces of its word."""
+        """Return each place's text, with all pieces of the word there replaced by one mask."""
         encodings = self._encoded(texts, places)
         inputs = []
         for place in places:
@@ -131,7 +131,7 @@ class FillMask(MaskedLM):
         return inputs
 
     def _encoded(self, texts: Sequence[str], places: Sequence[Place]) -> dict[Place, tuple[list[int], int, int]]:
-        """Return for each place the pieces of its text, and its word's first and last (exclusive) piece."""
+        """Return, for each place, its text's token ids, and the positions of its word's first and last (exclusive)."""
         wanted = sorted({place.text for place in places})
         encodings = self._tokenizer.encode_batch([texts[i] for i in wanted], add_special_tokens=False)
         result = {}

@@ -1,9 +1,9 @@
-"""Texts sampled token by token from a mixture of a private and a public distribution, at a bounded distance.
+"""Texts sampled token by token from a mixture of a private and a public distribution, close to the public distribution.
 
 p' and q are the distributions of the next token after a private and a public prompt, given the same tokens so far. The
 token is sampled from
 
-    p = lambda p' + (1 - lambda) q,    with the largest lambda for which max(D(p || q), D(q || p)) <= bound.
+    p = lambda p' + (1 - lambda) q,    with the largest lambda <= 1 for which max(D(p || q), D(q || p)) <= bound.
 
 D is the Renyi divergence of order a > 1, D(p || q) = ln(sum p^a q^(1-a)) / (a - 1). Both divergences are convex in
 lambda and 0 at lambda = 0, so they grow with lambda. Bisection approaches lambda from below. All computations use
@@ -53,7 +53,7 @@ class Fusion:
         return torch.maximum(*ways)
 
     def mixed(self, private: Tensor, public: Tensor, bounds: Tensor) -> Tensor:
-        """Return the mixture's log-probabilities [n, outputs]. private, public: the same shape; bounds: [n]."""
+        """Return the mixture's log-probabilities. private, public: log-probabilities [n, outputs]; bounds: [n]."""
         low, high = torch.zeros_like(bounds), torch.ones_like(bounds)
         whole = self.divergence(private, public) <= bounds
         for _ in range(self.steps):

@@ -1,7 +1,7 @@
 """Ledger of questions to classifiers during rewriting: counts them, and refuses those beyond the budget.
 
-A question is a text and a classifier, asked on behalf of a private text that is being rewritten. A repeated question
-for the same private text counts once, so the count of a private text does not depend on the other texts of the batch.
+A question is a text and a classifier, asked on behalf of a private text that is being rewritten. Each private text has
+its own count, in which a repeated question counts once. So a count does not depend on the other texts of the batch.
 Answers are cached: a question asked for several private texts is computed once.
 """
 

@@ -26,7 +26,7 @@ BUDGET = {"cpu": 4 << 30, "cuda": 24 << 30}  # bytes for the rows of one network
 
 
 class Memory:
-    """Rows per batch of one model. model: its name in messages; budget: bytes; None: the device's budget."""
+    """Rows per batch of one model. model: the name for messages; budget: bytes; None: the device's budget."""
 
     def __init__(self, device: str, model: str, budget: int | None = None) -> None:
         self._budget, self._model, self._device = budget or BUDGET[device], model, device
@@ -80,7 +80,7 @@ class Memory:
             items = items[len(done) :]
 
     def work_off(self, items: Sequence[int], run: Callable[[Sequence[int]], Iterator[Sequence[int]]]) -> None:
-        """Process all items by `run`, which yields finished items. If memory runs out, run it again for the others."""
+        """Process all items by `run`, which yields finished items. If memory runs out, call `run` for the others."""
         rest = list(items)
 
         def some() -> None:

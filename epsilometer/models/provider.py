@@ -1,8 +1,9 @@
 """Candidate rewrites of a text by a language model, run locally or by a chat endpoint, at a temperature.
 
-Candidate number i of a text depends only on the text and on i. A local model samples it from a random stream that both
-determine. An endpoint receives i as the seed, and its answers are cached on disk (`chat`). So the first k candidates
-are the same however many are requested, equal texts have equal candidates, and no answered question is sent again.
+Candidate number i of a text depends only on the text and on i. A local model samples it from a random stream that the
+text and i determine. An endpoint receives i as the seed, and its answers are cached on disk (`chat`). So the first k
+candidates are the same however many are requested, equal texts have equal candidates, and no answered question is sent
+again.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _ROWS = 1 << 12  # candidates sampled at a time
 
 
 class Provider(ABC):
-    """A model that writes candidates. prompt: the request, with {} for the text; None: one that suits the model."""
+    """A model that writes candidates. prompt: the request, with {} for the text; None: the model's default prompt."""
 
     def __init__(self, prompt: str | None, temperature: float, longest: int) -> None:
         if prompt is not None and "{}" not in prompt:

@@ -1,4 +1,4 @@
-"""Parser of a service's reply: JSON, whole or as server-sent events, and values in it by their paths."""
+"""Parser of a service's reply, which is JSON, whole or as server-sent events. A path finds a value in the JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from epsilometer.core.resource_limits import ENDPOINT_BYTES
 
 
 class NoAnswer(ValueError):
-    """A reply in an unexpected format. The message describes the difference without quoting the reply."""
+    """A reply in an unexpected format. The message says what is wrong without quoting the reply."""
 
 
 def is_stream(response: httpx2.Response) -> bool:
@@ -28,7 +28,7 @@ def events(response: httpx2.Response) -> list[str]:
 
 
 def objects(response: httpx2.Response) -> list[Any]:
-    """Return the JSON values of a reply: one per event of a stream, else its only value. Other data is left out."""
+    """Return the JSON values of a reply: one per event of a stream, or a whole reply's value. Omits other data."""
     values = []
     for text in events(response) if is_stream(response) else [response.text]:
         try:

@@ -133,7 +133,7 @@ def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:
     decoder_folder:  decoder.safetensors (trained parameters, float16), config.json of the decoder, and bounds.json if
                      the bounds of its logits were measured.
     encoder_folder:  a BERT without a head, with its tokeniser. The decoder uses its word embeddings for input and
-                     output. If the decoder's configuration has `encoder_layers`, only that many first layers are used.
+                     output. If the decoder's configuration states m `encoder_layers`, the encoder keeps its first m.
     out:             the folder to write: an EncoderDecoderModel in float32. Its generation settings suppress the
                      vocabulary entries that the decoder was not trained to generate (bias -30).
     """

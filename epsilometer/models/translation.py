@@ -52,5 +52,5 @@ class Translator(Seq2Seq):
         """Return the same as `Generator.plain`."""
         tokenizer: Any = self.tokenizer
         special, unknown = set(tokenizer.all_special_tokens), tokenizer.unk_token
-        pieces = tokenizer.spm_source.encode(text, out_type=str)  # unknown pieces are plain characters
+        pieces = tokenizer.spm_source.encode(text, out_type=str)  # returns an unknown piece as its characters
         return [int(tokenizer.convert_tokens_to_ids(unknown if piece in special else piece)) for piece in pieces]

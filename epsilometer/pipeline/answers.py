@@ -1,4 +1,4 @@
-"""The recorded figures of the questions in params.yaml, as re-audits compare them, and the sources behind them."""
+"""For re-audits: recorded figures of the questions in params.yaml, and the code and settings that figures depend on."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def recorded(params: QuestionParams, name: str, folder: Path = Path(".")) -> pl.
 
 
 def measure(params: QuestionParams, folder: Path = Path(".")) -> dict[Row, Measured]:
-    """Return every figure of a question that has an outcome for each trial; larger outcomes are worse."""
+    """Return the figures, of all questions, that have an outcome for each trial; larger outcomes are worse."""
     audit: dict[Row, Measured] = {}
     for name, entry in params.questions.items():
         for row in recorded(params, name, folder).iter_rows(named=True):

@@ -1,4 +1,4 @@
-"""A question of params.yaml and its subject: the mechanism on the data set, as an audit prepared it."""
+"""A question of params.yaml and its subject: the mechanism on the prepared data set."""
 
 from __future__ import annotations
 
@@ -56,8 +56,7 @@ def answered(params: QuestionParams, name: str) -> pl.DataFrame:
 
 
 def with_embeddings(params: QuestionParams, question: Question, of: Subject) -> Subject:
-    """Return the subject with embeddings by the encoder of params.yaml, if the question samples candidates with
-    them."""
+    """Return the subject, with embeddings by params.yaml's encoder if the question samples candidates with them."""
     if not of.design.temperature or not (isinstance(question, OfGuesses) or Need.CLAIM in question.needs):
         return of
     from epsilometer.models.encoder import Encoder
@@ -112,7 +111,7 @@ def code(params: QuestionParams, name: str) -> Iterator[Path]:
 
 
 def check_questions(params: QuestionParams) -> None:
-    """Build each question and its mechanism, and check that its columns and limit suit its data set.
+    """Build each question and its mechanism, and check that the question's columns and limit suit the data set.
 
     Raises UserError for a mismatch. Skips data sets that are not downloaded yet, and generators of many texts.
     """
@@ -128,7 +127,7 @@ def check_questions(params: QuestionParams) -> None:
         if not source.exists() or (source.suffix == ".json" and not annotated.holds(source)):
             continue
         if source.suffix == ".py" and (dataset.count or 0) > _WHOLE:
-            continue  # the stage refuses it
+            continue  # stage `asked` checks the question
         of = subject(params, name, corpus(params, entry.dataset).table.filter(split=dataset.use))
         check(built, of)
         if entry.limit is not None:

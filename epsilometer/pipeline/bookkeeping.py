@@ -1,6 +1,7 @@
 """Check DVC's own files before DVC reads them: damaged files are reported and removed, and DVC makes them again.
 
-Losing such a file costs only time. DVC itself would end in a traceback, or restore outputs that no longer exist.
+Losing such a file costs only time. Without the check, DVC would end in a traceback, or restore outputs that no longer
+exist.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from epsilometer.runtime import checksums
 
 _WHOLE = 1000  # if a generator writes at most this many texts, all are checked
 _SAMPLE = 200  # otherwise this number of texts is checked, which takes a tenth of a second
-_TEXT = 1000  # bytes that a text and its embedding need at least
+_TEXT = 1000  # minimum bytes of a text and its embedding
 
 
 class AbsentError(UserError):
@@ -85,7 +85,7 @@ def check(params: Params) -> list[Download]:
 
 
 def check_mechanism(params: Params, cell: Cell, mechanism: Mechanism, place: str) -> None:
-    """Let each study refuse a mechanism whose settings do not fit the study. place: where params.yaml has them."""
+    """Let each study refuse a mechanism whose settings do not fit the study. place: key of the settings."""
     for study in studies():
         study.check_mechanism(params, cell, mechanism, place)
 
@@ -102,7 +102,7 @@ def _check_resources(params: Params) -> None:
     """Refuse a resource that does not exist and that no stage makes."""
     outputs = [*params.resources()]
     sections = dict(params.sections_of_cells())
-    sections.pop("questions", None)  # checked below by their mechanisms
+    sections.pop("questions", None)  # the mechanisms of questions are added below
     entries: dict[str, MechanismEntry] = {
         f"{kind}.{name}": cell for kind, cells in sections.items() for name, cell in cells.items()
     }
@@ -147,9 +147,9 @@ def _trial(candidates: int) -> int:
 
 
 def _check_links(params: Params) -> None:
-    """Refuse a link that leads out of the project, like a relative path out of it.
+    """Refuse links, like relative paths, that lead out of the project.
 
-    The package's own files count as the project's, because `pipeline.starting` links them.
+    Links to the package's own files are allowed, because `pipeline.starting` makes them.
     """
     project = Path(params.root).resolve()
     outside = [EMBEDDED.parent.resolve(), *(Path(params.path(folder)).resolve() for folder in params.outside)]
@@ -190,7 +190,7 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
         return
     sampled = source.endswith(".py") and (dataset.count or 0) > _WHOLE and dataset.authors is None
     table = corpus(params, name, _SAMPLE if sampled else None).table
-    if sampled and (table["split"] == dataset.use).sum() < params.trials.candidates:  # all texts together may have them
+    if sampled and (table["split"] == dataset.use).sum() < params.trials.candidates:  # the full corpus may have enough
         sampled, table = False, corpus(params, name).table
     splits = table["split"]
     if dataset.use not in splits:

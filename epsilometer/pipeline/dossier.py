@@ -72,7 +72,7 @@ def _check_finished(params: Params) -> None:
 
 
 def _hashes(params: Params, cell: str) -> dict[str, str]:
-    """Return the SHA-256 of the files that the decision depends on, by a description of each."""
+    """Return the SHA-256 of each file that the decision depends on, by the file's description."""
     dataset = params.cells[cell].dataset if cell in params.cells else ""
     files = {
         "texts": f"data/prepared/{dataset}.parquet",

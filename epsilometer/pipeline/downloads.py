@@ -25,7 +25,7 @@ from epsilometer.runtime import hub, packages
 from epsilometer.runtime.hub import Repository, State
 from epsilometer.runtime.progress import say
 
-# Bytes of data sets according to their cards. They are shown as long as the hub was not asked.
+# Bytes of data sets according to their cards, shown until the hub has been asked.
 CARDS = {"Skylion007/openwebtext": 24_000_000_000, "HuggingFaceFW/fineweb": 27_600_000_000}  # sample-10BT of fineweb
 
 
@@ -58,7 +58,7 @@ class _ReadsPackages(Protocol):
 class Packaged:
     """A file of a package on the Python index.
 
-    content: its state in the cache, None if it is missing; whole: True if all files in its folder are read.
+    content: the file's state in the cache, None if missing; whole: True if all files in the file's folder are read.
     """
 
     pin: packages.Pin
@@ -95,7 +95,7 @@ def downloads(params: Params) -> list[Download]:
 
 
 def packaged(params: Params) -> list[Packaged]:
-    """Return each file of a package that data sets, models, vectors and mechanisms need, present or not, once.
+    """Return each package file that data sets, models, vectors and mechanisms need, whether or not it is cached.
 
     Needs no network. Raises UserError for a package under special terms that its pin does not accept.
     """

@@ -3,11 +3,11 @@
 memory      4 bytes per parameter of a model, or 2 in bfloat16. The memory of a batch is extra.
 operations  2 P n for n tokens through P parameters (Kaplan et al. 2020, "Scaling laws for neural language models",
             section 2.1): a product and a sum for each weight and token. A pass of training takes 3 times as many
-            operations, or fewer, because frozen weights need no gradients.
+            operations, or fewer if some weights are frozen.
 time        operations over `SHARE` of the rate of a matrix product, which is measured at run time.
 
-The share, and the numbers of tokens of a text and of a judge's prompt, are assumptions, which are shown with every
-time. Reading from disk and beam search are not included. Training is included only for networks under
+The share, and the numbers of tokens of a text and of a judge's prompt, are assumptions. They are shown with each
+estimate. Reading from disk and beam search are not included. Training is included only for networks under
 `private_training`.
 """
 

@@ -1,4 +1,4 @@
-"""The results of an audit that re-audits compare, of cells, studies and questions."""
+"""The results of cells, studies and questions that re-audits compare."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Open the DVC project around the current folder, with a private and undamaged site cache.
 
-First, all files that DVC reads in the project are checked for YAML aliases that expand to too much, including files of
-other runs. DVC itself would expand all aliases.
+First, all files that DVC reads in the project, including files of other runs, are checked for YAML aliases that expand
+to too much. DVC itself would expand all aliases.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ _WITHOUT_GIT = Path(__file__).with_name("without_git")  # DVC's settings for a d
 def allow_ignored(folder: Path) -> None:
     """Turn off DVC's use of git, in this process and its children, if git ignores the dvc.yaml of a folder.
 
-    DVC would refuse such a folder, such as the run of a profile. DVC settings in the machine's `/etc` do not apply
-    there.
+    DVC would refuse such a folder, for example the run of a profile. DVC then ignores settings in the machine's `/etc`.
     """
     if shutil.which("git") is None:
         return
@@ -78,7 +77,7 @@ def without_memory(repo: Repo, say: Say) -> Repo:
 
 @contextmanager
 def locked(repo: Repo, say: Say = note) -> Iterator[None]:
-    """Hold DVC's lock of the project for a block; a message names the process that it waits for."""
+    """Hold DVC's lock of the project for a block. If another process has the lock, a message names that process."""
     with waiting_for(Path(str(repo.tmp_dir), "lock"), say):
         repo.lock.lock()
     try:

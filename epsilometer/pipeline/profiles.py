@@ -37,7 +37,7 @@ def copy(profile: Path, out: Path) -> None:
     text = with_sections(text, absent, "What the profile leaves out:")
     if not (out.is_file() and out.read_text(encoding="utf-8") == text):
         atomic.write_text(text, out)
-    composing.write(read(out), out.parent)  # some of its settings come from defaults
+    composing.write(read(out), out.parent)  # the copy states `root` and the defaults, too
 
 
 def unwritten(params: Params) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def studied(params: Params) -> list[str]:
 
 
 def first_tables(params: Params) -> dict[str, list[dict[str, Any]]] | None:
-    """Return the first table of each study of a run that audits no texts, by its heading; None if it audits texts."""
+    """Return the first table of each section, by the table's heading. None for a run that audits texts."""
     if params.cells:
         return None
     firsts = (next(table for table in section.tables if table.in_results) for section in sections(params))

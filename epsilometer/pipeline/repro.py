@@ -1,4 +1,4 @@
-"""`dvc repro` for unattended runs: one at a time, and never on damaged files.
+"""`dvc repro` for unattended use: one run at a time, and never on damaged files.
 
 usage: epsilometer pipeline repro [arguments of dvc repro]
 
@@ -68,7 +68,7 @@ def held(folder: Path, say: Say) -> Iterator[None]:
     repo = opened(say)
     path = Path(str(repo.tmp_dir), "epsilometer.lock")
     with repo, open(path, "a+", opener=partial(os.open, mode=0o600)) as lock:
-        path.chmod(0o600)  # earlier versions made it readable
+        path.chmod(0o600)  # earlier versions made it readable for all users
         copies = Path(repo.dvc_dir, "cache")
         if Path(repo.cache.local.path).is_relative_to(copies):  # a cache elsewhere may be shared on purpose
             copies.mkdir(exist_ok=True)
@@ -126,7 +126,7 @@ def repair(repo: Repo, folder: Path, say: Say) -> Repo:
         for file in Path(repo.cache.local.path).glob("??/*"):
             if file.suffix == ".dir" and digest(str(file)) != file.parent.name + file.stem:
                 say(f"{os.path.relpath(file)}, a listing in DVC's cache, is damaged; deleted")
-                file.unlink()  # DVC would parse the listing before it checks its hash
+                file.unlink()  # DVC would parse the listing before it checks the hash
                 continue
             with suppress(PermissionError):  # another user's file, in a shared cache
                 file.chmod(0o644)  # DVC reads writable files again
@@ -157,7 +157,7 @@ def _name_changed(repo: Repo, folder: Path, say: Say) -> None:
 
 
 def put_in_order(lock: Path) -> None:
-    """Sort the stages of a dvc.lock by name. In DVC's order, by their ends, git would show changes."""
+    """Sort the stages of a dvc.lock by name. DVC writes them in the order they end, which git would show as changes."""
     text = lock.read_text(encoding="utf-8") if lock.is_file() else ""
     block = re.search(r"^stages:\n((?:  .*\n)*)", text, re.MULTILINE)
     if block is None:
@@ -193,7 +193,7 @@ def main(arguments: Sequence[str]) -> None:
         with held(Path(), note):
             first = [str(Path(sys.executable).parent), os.environ.get("PATH")]
             os.environ["PATH"] = os.pathsep.join(filter(None, first))  # stages must run this epsilometer
-            os.environ[RUNNER] = str(os.getpid())  # also below a flow, so that stages end with this process
+            os.environ[RUNNER] = str(os.getpid())  # also within a flow, so that stages end with this process
             if any(word.startswith("-") for word in arguments) or (at_once := _at_once()) == 1:
                 code = _dvc(arguments)
             else:
@@ -243,7 +243,7 @@ def _side_by_side(targets: Sequence[str], at_once: int) -> int:
             needs = {}
         if len(needs) < 2:
             repo.close()
-            return _dvc(targets)  # it also reports errors of the targets
+            return _dvc(targets)  # DVC also reports errors of the targets
         os.environ.setdefault(THREADS, str(max(1, cores() // at_once)))
         stages = {stage.addressing: stage for stage in repo.index.stages}
 
@@ -260,7 +260,7 @@ def _side_by_side(targets: Sequence[str], at_once: int) -> int:
 
 
 def _single(stage: str) -> int:
-    """Bring one stage up to date, in a process of its own that ends with this one."""
+    """Bring one stage up to date in this process, which ends with the process that started it."""
     end_with_parent()
     return _dvc(["--single-item", stage])
 

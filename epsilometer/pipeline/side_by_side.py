@@ -51,7 +51,7 @@ class _Running:
             self._close(descriptor)
 
     def end(self) -> None:
-        """Show the remaining lines after the process has ended. A child that still runs may keep its streams open."""
+        """Show the remaining lines after the process has ended. Its own children may still run and hold the streams."""
         for descriptor in [*self.streams]:
             os.set_blocking(descriptor, False)
             with suppress(BlockingIOError):

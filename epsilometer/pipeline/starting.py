@@ -38,7 +38,7 @@ _HIDDEN = {"dvc", "dvc-site", "dvcignore", "gitignore"}  # names in the template
 _WEIGHTS = Path("data/embedded")
 _ROWS = 2000  # default number of rows to read from a user's file, because embedding a million texts takes hours
 
-# The output of a stage that replaces a mechanism's default resource, by the name of the function for the default.
+# Stage outputs that replace mechanisms' default resources, by the name of the function that makes the default.
 _RESOURCES = {
     "vectors": "data/vectors/minilm.npz",
     "lists": "data/lists.npz",
@@ -209,7 +209,7 @@ def _wanted(file: Path, texts: Path | None, audited: _Audited) -> bool:
 
 
 def _helpers(file: Path) -> list[Path]:
-    """Return the files and packages in a file's folder that it imports."""
+    """Return the files and packages that a file imports from its own folder."""
     return [path if (path := file.parent / name).is_dir() else path.with_suffix(".py") for name in beside(file)]
 
 

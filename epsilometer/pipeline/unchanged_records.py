@@ -1,8 +1,9 @@
 """Skip a run of `code` or `resources` that would write the records that are already there.
 
 DVC runs these stages every time, each in a process of its own that spends most of its time on imports. This module
-computes their records in the present process instead. If they equal the files that dvc.lock records, and DVC finds the
-stage's inputs unchanged, a run would leave both the files and dvc.lock as they are. Plain `dvc repro` still runs them.
+computes their records in the present process instead. If the records equal the files that dvc.lock lists, and DVC finds
+the stage's inputs unchanged, a run would change neither the files nor dvc.lock. Plain `dvc repro` still runs both
+stages.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _changed(path: str, md5: str) -> list[str]:
 
 
 def _changed_record(path: str, md5: str, now: Mapping[str, Any], paths: _Paths | None = None) -> list[str]:
-    """Return the changes of a record of `code` or `resources`. md5: the old record's; paths: those of code, by key."""
+    """Return the changes of a record of `code` or `resources`. md5: the old record's; paths: files of code, by key."""
     if not _is_resources(path):
         return _changed_code(path, md5, now, dvc_files.paths_of_code() if paths is None else paths)
     old = dvc_files.cached(md5) or {}

@@ -46,7 +46,7 @@ def check_data(paths: Iterable[tuple[str, str]], outside: Sequence[str]) -> None
 
 
 def check_inside(paths: Iterable[tuple[str, str]], root: str = ".") -> None:
-    """Raise UserError for a relative path out of the project. root: the project, seen from where paths start."""
+    """Raise UserError for a relative path out of the project. root: the project's path from the paths' base folder."""
     up = PurePath(os.path.normpath(root)).parts.count("..")
     for setting, path in paths:
         if _leaves(path, up):

@@ -24,7 +24,8 @@ _LISTS = 8  # number of most recent lists of texts whose vectors are cached
 class EncoderHead:
     """A linear head on the frozen encoder all-MiniLM-L6-v2.
 
-    coefficients: float64 [c, d], for pairs [c, 4 d + 1] (`classifiers.pairs`); intercepts: float64 [c].
+    coefficients: float64 [c, d] for c classes and vectors of size d; for pairs [c, 4 d + 1] (`classifiers.pairs`).
+    intercepts:   float64 [c].
     """
 
     kind = ENCODER

@@ -27,8 +27,8 @@ class Linear:
 
     vocabulary:   V words, as defined by `text.words`.
     frequencies:  float64 [V], inverse document frequencies.
-    coefficients: float64 [c, V], for pairs [c, 4 V + 1] (`classifiers.pairs`); intercepts: float64 [c]. With two
-    classes, the single logit z of the regression becomes the logits -z / 2 and z / 2.
+    coefficients: float64 [c, V] for c classes; for pairs [c, 4 V + 1] (`classifiers.pairs`). intercepts: float64 [c].
+                  With two classes, the single logit z of the regression becomes the logits -z / 2 and z / 2.
     """
 
     kind = LINEAR

@@ -52,7 +52,7 @@ _LARGEST = 1_000_000  # bytes of a run's figures, in one artifact: Prefect refus
 
 
 def publish(folder: Path) -> None:
-    """Create the artifacts of the results in a folder, under keys of their own."""
+    """Create the artifacts of the results in a folder. Their keys begin with the folder's name."""
     page.refresh(folder, run())
     estimates = folder / "data/estimates.parquet"
     if estimates.is_file():

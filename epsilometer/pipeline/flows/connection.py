@@ -1,6 +1,6 @@
 """The connection of this process's flows to Prefect's server, which runs already or is started for this process.
 
-It also ends the process when the server is gone; Prefect by itself would wait for minutes.
+This module also ends the process when the server is gone; Prefect by itself would wait for minutes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Server:
         return str(self._url)
 
     def answers(self) -> bool:
-        """Return True if the server accepts connections. Call it first, since Prefect tries for half a minute."""
+        """Return True if the server accepts connections. Call this before requests; Prefect retries those for 30 s."""
         port = self._url.port or (443 if self._url.scheme == "https" else 80)
         try:
             socket.create_connection((self._url.host, port), _CONNECT).close()

@@ -1,4 +1,4 @@
-"""Run programs below a Prefect run, with their output in its log and their progress as an artifact."""
+"""Run programs within a Prefect run, with their output in the run's log and their progress as an artifact."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def follow(command: Sequence[str], name: str, folder: str = ".") -> str | None:
 def show(output: Iterable[str], name: str) -> list[str]:
     """Log a program's output line by line as it comes, and return its last lines.
 
-    From the first line that `epsilometer.runtime.progress` can parse, an artifact shows the progress. It has no key,
-    because Prefect's page of artifacts is for results.
+    From the first line that `epsilometer.runtime.progress` can parse, an artifact shows the progress. This artifact has
+    no key, because Prefect's page of artifacts is for results.
     """
     log, last, artifact, server = get_run_logger(), deque[str](maxlen=_LAST_LINES), None, Server()
     takes = True

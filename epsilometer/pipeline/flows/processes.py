@@ -11,7 +11,7 @@ _GRACE = 10.0  # seconds between SIGTERM and SIGKILL
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Return True if a process runs; a process that has ended but was not reaped does not."""
+    """Return True if a process runs. An ended process that was not reaped does not count."""
     with suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False

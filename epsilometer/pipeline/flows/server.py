@@ -56,7 +56,7 @@ class Described:
         self.authorization = f"Basic {base64.b64encode(secret.encode()).decode()}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on requests with the secret, and requests for anything else."""
+        """Pass on requests with the secret, and requests for other pages."""
         allowed = True
         if scope["type"] == "http" and scope["path"].split("/")[1] in self.pages:
             said = Headers(scope=scope).get("authorization", "")

@@ -25,7 +25,7 @@ def answers(url: str) -> bool:
 
 
 def wait(process: psutil.Process, part: str, is_up: Callable[[], bool], log: Path | None = None) -> None:
-    """Return when a part is up. Raises UserError if its process ends first, or after Prefect's time limit."""
+    """Return when `is_up` returns True. Raises UserError if the process ends first, or after Prefect's time limit."""
     seconds = PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.value()
     until = time.monotonic() + seconds
     while not is_up():

@@ -1,4 +1,4 @@
-"""Prefect's server for this process alone, which ends with it, even if this process is killed."""
+"""A Prefect server for this process alone. The server ends with the process, even if the process is killed."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 usage: python -m flows.ui start [--port 4200] | stop
 
 The server and the pages listen only on 127.0.0.1. Data and logs are stored in PREFECT_HOME (.prefect in the project).
-From `start` to `stop`, the Prefect profile in this folder also has the server's address and secret, so that `make flow`
-and `prefect` find the server. Any user of the machine may take a free port, so the sockets listen before anything is
-sent to them. The parts inherit the sockets, and the worker ends with the server. Each start makes a new secret.
+From `start` to `stop`, the Prefect profile there also has the server's address and secret, so that `make flow` and
+`prefect` find the server. Any user of the machine may take a free port, so the sockets listen before anything is sent
+to them. The parts inherit the sockets, and the worker ends with the server. Each new server gets a new secret.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def _environment(url: str) -> dict[str, str]:
 def _set_up_pool(client: SyncPrefectClient) -> None:
     """Create or update the deployments' pool: one run at a time, because all runs use the same folders.
 
-    Its template has no variables and no `env`, so no deployment, run or automation can set the command, folder or
-    environment of a run.
+    The pool's template has no variables and no `env`, so no deployment, run or automation can set the command, folder
+    or environment of a run.
     """
     template = {
         "job_configuration": {"working_dir": str(ROOT), "stream_output": True},
@@ -134,7 +134,7 @@ def _set_up_pool(client: SyncPrefectClient) -> None:
         client.create_work_pool(
             WorkPoolCreate(name=POOL, type="process", base_job_template=template, concurrency_limit=1)
         )
-    except ObjectAlreadyExists:  # an earlier start made it, perhaps an earlier version
+    except ObjectAlreadyExists:  # made by an earlier start, perhaps of an earlier version
         client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=template, concurrency_limit=1))
 
 

@@ -25,7 +25,7 @@ _SHOWN = 5  # reasons shown for a run
 
 
 def stage(name: str, *arguments: str) -> None:
-    """Run a stage, for one of its entries if it has any.
+    """Run a stage, or one entry of a stage that has entries.
 
     arguments: the entry. Raises UserError for a stage that dvc.yaml lacks, and for an entry that is missing, unknown or
     without effect.

@@ -2,8 +2,8 @@
 
 DVC detects changes of a file by its inode, size and time of change. It links files from its cache without reading them.
 So a stage could read a file that the disk has damaged. DVC also records a stage's inputs as they are *after* the stage
-has ended (treeverse/dvc#11058). So an edit during the stage would be recorded as its input. In both cases this module
-raises an error, and nothing is recorded.
+has ended (treeverse/dvc#11058). So DVC would record an edit made during the stage, although the stage may have read the
+earlier file. In both cases this module raises an error, and nothing is recorded.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def _embedded(name: str) -> Row:
 
 
 def _encoder() -> Row:
-    """Return the sentence encoder, which is a file of a package."""
+    """Return the row of the sentence encoder, which is a file of a package."""
     named = json_text.load(_ENCODER.read_bytes())
     try:
         of = metadata.distribution(named["package"])

@@ -1,6 +1,6 @@
 """Stage ablations@cell: the loss of a cell when one factor of the audit is varied (k, temperature, seed or match).
 
-For a mechanism that writes token by token, also the distribution of its first token.
+For a mechanism that writes token by token, the stage also writes the distribution of the first token.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from epsilometer.runtime.scaling import run
 
 SHOWN = 5  # number of most likely tokens
 
-Variation = tuple[str, float, int, float, int, Match]  # factor, value, k, temperature, its own seed, match
+Variation = tuple[str, float, int, float, int, Match]  # factor, value, k, temperature, the variation's seed, match
 
 
 def main(name: str) -> None:
@@ -83,7 +83,7 @@ def _variations(params: TextsParams, ablation: Ablation) -> Iterator[Variation]:
 def _audited(
     params: TextsParams, name: str, built: Mechanism, candidates: int, temperature: float, seed: int, match: Match
 ) -> pl.DataFrame:
-    """Return a row per attack for one variation of a cell, without its factor and value."""
+    """Return a row per attack for one variation of a cell, without the columns factor and value."""
     cell = params.ablations[name]
     epsilon, count = cell.epsilon, cell.trials
     among, vectors = pool(params, cell.dataset, match)

@@ -1,4 +1,4 @@
-"""Stage attribute_losses@cell: upper bounds on the losses of attributes by a mechanism's law, without trials."""
+"""Stage attribute_losses@cell: upper bounds on attribute losses, computed from a mechanism's law without trials."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Stage ceilings: the largest worth that any mechanism can have at each loss, and each cell's share of this ceiling.
 
-Only data sets with trials of sets have ceilings. A cell's worth (from stage `similarity`) and its loss (by the cell's
-law or its strongest attack) are of the same trials.
+Only data sets with trials of sets (`auditing.ceilings.set_trials`) have ceilings. A cell's worth (from stage
+`similarity`) and its loss (by the mechanism's law or the strongest attack) come from the same trials.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from epsilometer.core.guarantees import stored
 from epsilometer.corpora.parts import PUBLIC
 from epsilometer.project.paths import prepared
 
-_PUBLIC = 200  # number of public texts; the best of them is the one public text for everybody
+_PUBLIC = 200  # number of public texts; the baseline gives everybody the best of them
 
 
 def main() -> None:

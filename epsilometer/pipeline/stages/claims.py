@@ -21,7 +21,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.project.sections import Cell
 from epsilometer.runtime.progress import track
 
-WORDS, DRAWS = 100, 100  # numbers for plausible deniability, as in the paper
+WORDS, DRAWS = 100, 100  # words, and draws per word, for plausible deniability (1-Diffractor, figure 4)
 
 
 def main() -> None:

@@ -26,7 +26,8 @@ FOLDER = Path("data/code")
 def main() -> None:
     """Write data/code/<stage>.json, or data/code/<stage>/<entry>.json if entries have their own components.
 
-    data/code/paths.json has the paths of the files in all records. No stage depends on it, so a file can move.
+    data/code/paths.json has the paths of the files in all records. No stage depends on it, so a moved file makes no
+    stage stale.
     """
     params = read_params()
     composing.check(params)

@@ -1,6 +1,6 @@
-"""Stage estimate: the empirical privacy loss of every data set, mechanism, epsilon and attack, and its claim.
+"""Stage estimate: the empirical privacy loss for every data set, mechanism, epsilon and attack, next to the claim.
 
-It also writes checks of the audit: an audit with a known loss, statistics of outputs, and other estimators.
+The stage also writes checks of the audit: an audit with a known loss, statistics of outputs, and other estimators.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Stage exact@cell: the exact loss between pairs of texts by a mechanism's law, without trials.
+"""Stage exact@cell: the exact loss between pairs of texts, computed from a mechanism's law.
 
 The pairs are from the audit's first trials, weighted by their frequency there (`exact` in params.yaml). If trials are
-of sets, the pairs are from all trials, because worth is measured on all of them.
+of sets (`auditing.ceilings.set_trials`), the pairs are from all trials, because worth is measured on all of them.
 """
 
 from __future__ import annotations

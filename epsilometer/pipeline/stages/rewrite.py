@@ -1,6 +1,6 @@
 """Stage rewrite@cell: every trial's source text rewritten at every epsilon, and the claimed loss of each trial.
 
-It also writes the facts about the mechanism that later stages need, so that they do not build it.
+The stage also writes facts about the mechanism, so that later stages need not build the mechanism.
 """
 
 from __future__ import annotations

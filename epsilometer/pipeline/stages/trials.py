@@ -16,7 +16,7 @@ from epsilometer.project.paths import audited
 
 
 def main(name: str) -> None:
-    """Write data/trials/<name>.parquet, and <name>.sets.parquet, whose rows are the sets if trials are of sets.
+    """Write data/trials/<name>.parquet, and <name>.sets.parquet: a row per set of texts, if trials are of sets.
 
     <name>.json has the numbers of texts, of texts with too few other texts of equal length, and of distractors.
     """

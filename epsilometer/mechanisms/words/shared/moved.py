@@ -1,14 +1,14 @@
-"""Base class of MVC and similar mechanisms: moves a word's vector by noise, and writes a word near the moved point.
+"""Base class of `mvc` and similar mechanisms: moves a word's vector by noise, and writes a word near the moved point.
 
-The noise of a publication is discrete and sampled exactly (`epsilometer.core.exact_samplers`). The density
+The noise z of a publication is discrete and sampled exactly (`epsilometer.core.exact_samplers`). The density
 e^(-epsilon ||z||) in d dimensions is a mixture of Gaussians, whose variance s has the Gamma distribution of shape
 (d + 1) / 2 and rate epsilon^2 / 2:
 
     e^(-epsilon ||z||) ~ integral over t of e^(t / 2 - ||z||^2 / 2s - epsilon^2 s / 2),    s = e^t.
 
 The integral is replaced by its trapezoid sum, whose error falls exponentially with the number of nodes. One node is
-sampled per word. Its standard deviation is a whole number of grid steps. Discrete Gaussian noise of this deviation is
-then added to each coordinate of the vector, which is rounded to the grid. The slope of the log-density, ideally
+sampled per word. A node's standard deviation is a whole number of grid steps. The word's vector is rounded to the grid,
+and discrete Gaussian noise of this deviation is added to each coordinate. The slope of the log-density, ideally
 epsilon, is at most epsilon (1 + 2e-9) outside a region of probability 2^-100, as a test computes. Nodes near s = 0 are
 left out, which only makes the slope smaller. Rounding the vector to the grid adds at most (d + 12) 2^-29 nats per word.
 """
@@ -37,11 +37,11 @@ class MovedWords(WordVectorMechanism):
     """A mechanism that adds noise of density ~ exp(-epsilon ||z||) to each word's vector, and then chooses a word."""
 
     def stretched(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the noise [n, d] to add; the spherical noise itself unless overridden."""
+        """Return the noise [n, d] to add, given spherical noise; the same noise unless overridden."""
         return noise
 
     def relaxed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the inverse of `stretched` for points [n, d]: maps stretched noise to spherical noise."""
+        """Apply the inverse of `stretched` to points [n, d]; it maps stretched noise to spherical noise."""
         return points
 
     def chosen(

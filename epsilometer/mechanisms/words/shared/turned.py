@@ -1,13 +1,14 @@
 """Samples of the von Mises-Fisher distribution, from a fixed number of uniforms per sample.
 
-A sample about the unit vector mu is y = W mu + sqrt(1 - W^2) q, where q is a uniform direction orthogonal to mu. The
-cosine W is sampled by rejection (Wood 1994, "Simulation of the von Mises Fisher distribution"), in a form without
-cancellation. With m = d - 1, s = sqrt(4 kappa^2 + m^2), x = 2 kappa / (m + s), and T the cosine of a uniform direction,
+A sample about the unit vector mu in d dimensions, with concentration kappa, is y = W mu + sqrt(1 - W^2) q, where q is a
+uniform direction orthogonal to mu. The cosine W is sampled by rejection (Wood 1994, "Simulation of the von Mises Fisher
+distribution"), in a form without cancellation. With m = d - 1, s = sqrt(4 kappa^2 + m^2), x = 2 kappa / (m + s), and T
+the cosine of a uniform direction,
 
     W = (x + T) / (1 + x T)    is accepted with probability e^(m (z + ln(1 - z))),    z = x T / (1 + x T).
 
-A sample has 64 attempts with uniforms of its own, so that it does not depend on other samples. A share of at most .45
-of attempts fails, as a test shows, so all fail with probability below 1e-20; the last attempt is then used.
+Each sample has its own uniforms for 64 attempts, so it does not depend on other samples. At most 45 % of attempts fail,
+as a test shows, so all 64 fail with probability below 1e-20. The last attempt is then used.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def turned_about(means: Array, concentrations: Array, uniforms: Array) -> Array:
 
     uniforms: [n, `uniforms_of_a_draw`], in the open unit interval.
     """
-    from scipy.special import ndtri  # slow to load, and checks sample nothing
+    from scipy.special import ndtri  # slow to load; only sampling needs it
 
     dimension = means.shape[1]
     cosine, sine, _ = cosines(concentrations, dimension, uniforms[:, dimension:])

@@ -52,7 +52,7 @@ class Vocabulary:
 
     def decode(self, rows: Ragged) -> list[str]:
         """Return each row as a text, with words joined by single spaces."""
-        import pyarrow.compute as pc  # slow to load (a tenth of a second), and checks write nothing
+        import pyarrow.compute as pc  # loads in a tenth of a second; only writing texts needs it
 
         spelled = self._arrow.take(pa.array(rows.values))
         joined = pc.binary_join(pa.LargeListArray.from_arrays(rows.offsets, spelled), pa.scalar(" ", spelled.type))
@@ -64,7 +64,7 @@ class Vocabulary:
         pairs: NDArray[np.integer],
         between: Callable[[NDArray[np.integer], NDArray[np.integer]], NDArray[np.floating]],
     ) -> NDArray[np.float64]:
-        """Return the distances of n pairs of texts, [n]: the sum over positions of the distances of their words.
+        """Return the distances of n pairs of texts, [n]: the sum over positions of the distances of the words there.
 
         The distance is infinite for different numbers of words. pairs: [n, 2], indices of texts; between: function that
         returns the distances [m] between words [m] and words [m].
