@@ -101,7 +101,7 @@ def noiseless(name: str, inputs: Inputs) -> KnownMechanism:
     edges = np.append(values - level, np.inf)
 
     def answers(queries: Sequence[float]) -> NDArray[np.int64]:
-        """Return the answers to all queries as the bits of an integer, [m], one for each interval between edges.
+        """Return [m] integers, one per interval between edges, whose bits are the answers to all queries.
 
         The edges are the values of the threshold's noise at which an answer changes.
         """
