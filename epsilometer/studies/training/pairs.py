@@ -40,10 +40,10 @@ PAIRS: Schema = {
     "seen": pl.String,  # "average" or "one gradient": the definition by which the sigmas are equal
     "sigma": pl.Float64,
     "seeds": pl.Int64,
-    "difference": pl.Float64,  # METRIC of the cell minus that of the other on test texts, mean over seeds
+    "difference": pl.Float64,  # METRIC of the cell minus that of `other` on test texts, mean over seeds
     "low": pl.Float64,  # lower bound on the difference, at confidence 1 - alpha / rows
     "high": pl.Float64,  # upper bound on the difference
-    "verdict": pl.String,  # from `equivalence`; all verdicts hold together
+    "verdict": pl.String,  # from `equivalence`; all verdicts hold jointly with probability >= 1 - alpha
 }
 Row = dict[str, Any]
 

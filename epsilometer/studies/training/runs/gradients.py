@@ -5,7 +5,7 @@ form, or a matrix (`DenseGradients`). With factors, an example's gradient is nev
 with two classes (`heads`) it has 592,130 numbers.
 
 A gradient that is not finite counts as zero. Otherwise one text could make the sum of a step NaN, which would reveal
-that it is in the batch.
+that the text is in the batch.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 For the head alone, the products have closed forms after one forward pass per text (`heads`). For more tensors,
 gradients are computed in blocks, and every pair of blocks is multiplied. Each block is recomputed for each earlier
-block, so only two blocks are in memory: 2 x 16 x d numbers.
+block, so only two blocks are in memory: 2 x 16 x d numbers for d parameters.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def head_of(model: SharedModel) -> Head:
 def states(model: SharedModel, sequences: Sequence[Sequence[int]]) -> NDArray[np.float32]:
     """Return the head's input for each text, [n, width].
 
-    It is the state of the first token (BERT), or that of the last token before the norm (GPT-2).
+    The input is the state of the first token (BERT), or the state of the last token before the last norm (GPT-2).
     """
     network = model.network
     seen: list[torch.Tensor] = []
