@@ -29,7 +29,7 @@ class Chances:
 
     pair: [2, 2], joint probabilities. The first index is 1 if the set contains the protocol's input, the second is 1 if
           it contains the other value of the pair.
-    more: [2, 2, k - 1], given these two indices, the probability of each number of further values, 0 to k - 2.
+    more: [2, 2, k - 1], the probability of each number of further values, 0 to k - 2, given these two indices.
     """
 
     pair: Floats

@@ -102,8 +102,8 @@ def rewriters() -> Iterator[KnownMechanism]:
 def truncated_geometric() -> KnownMechanism:
     """Return truncated geometric noise on a count, computed with integers (Balcer and Vadhan, algorithm 4.8).
 
-    For a requested epsilon e, its epsilon is ln(1 + 2^-k), with k = ceil(ln(2 / e)). The probability of output z for
-    count c falls by a factor of 2^k / (2^k + 1) with each step of z away from c.
+    The mechanism's epsilon for a requested epsilon e is ln(1 + 2^-k), with k = ceil(ln(2 / e)). The probability of
+    output z for count c falls by a factor of 2^k / (2^k + 1) with each step of z away from c.
     """
     k = math.ceil(math.log(2 / _GEOMETRIC))
     base, whole = 2**k + 1, (2 ** (k + 1) + 1) * (2**k + 1) ** (_PEOPLE - 1)

@@ -2,7 +2,7 @@
 
 Ten queries are compared with a noisy threshold, one after another. Each answer (above or below) is released, until
 `stop` queries were above. Given the noise of the threshold, the answers are independent, so every probability is an
-integral over one number. A query above the threshold is a "yes"; its place is the query's index, 0 to 9.
+integral over this noise. A query above the threshold is a "yes"; its place is the query's index, 0 to 9.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def game_texts(params: TrainingParams, name: str) -> GameTexts:
 
 
 def texts_of(params: TrainingParams, name: str, of: GameTexts, numbers: NDArray[np.integer]) -> list[str]:
-    """Return the words of the texts with these indices in the game of a cell. of: the texts of the game."""
+    """Return the texts with these indices in the game of a cell, as strings. of: the texts of the game."""
     table = prepared(params.features[params.private_training[name].features].dataset)
     by_split = {split: table.filter(split=split)["text"] for split in {split for split, _ in of.places}}
     return [by_split[split][row] for split, row in (of.places[i] for i in numbers)]

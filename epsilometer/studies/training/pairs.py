@@ -9,7 +9,7 @@ masks. Two noises are equal in amount if their sigmas differ by at most 2 %. The
   are equal, the best guess between two texts is right equally often for both noises, so utility is compared at equal
   reconstruction.
 
-For Gaussian noise and noise on scaled gradients, both sigmas are the one in the settings. At equal sigma,
+For Gaussian noise and noise on scaled gradients, both sigmas equal the sigma in the settings. At equal sigma,
 reconstruction is also equal between these two kinds, if no gradient is shorter than the clipping length.
 """
 

@@ -26,7 +26,7 @@ Points = list[dict[str, Any]]
 def figure(board: Board) -> Figure | None:
     """Return the charts of a data set, with a point per mechanism and loss, at the second budget; None without points.
 
-    They show sets of texts of equal length if the data set has such sets, otherwise of any length.
+    The charts show sets of texts of equal length if the data set has such sets, otherwise sets of any length.
     """
     lengths = EQUAL if EQUAL in board.frontiers["lengths"] else ANY
     if not (points := _points(board, lengths)):

@@ -32,7 +32,7 @@ AUDITED = {
     "neighbours": pl.String,
     "sampling": pl.String,
     **BOUNDS,
-    "bracket_lower": pl.Float64,  # lower bound on epsilon by the loss distribution; null if it gives none
+    "bracket_lower": pl.Float64,  # lower bound on epsilon by the loss distribution; null if there is none
     "bracket_upper": pl.Float64,  # upper bound on epsilon by the loss distribution
     "renyi": pl.Float64,  # epsilon by Renyi orders
     "published": pl.Float64,  # the paper's epsilon, at delta 0 for directional noise
@@ -52,7 +52,7 @@ class ClaimedTraining:
 def audited(
     coins: NDArray[np.bool_], scores: Mapping[str, NDArray[np.floating]], claimed: ClaimedTraining, judging: Judging
 ) -> list[dict[str, Any]]:
-    """Return a row of `AUDITED`, from `score` on, for every score and method.
+    """Return a row for every score and method, with the columns of `AUDITED` from `score` on.
 
     coins: [canaries], whether each was included; scores: [canaries] by the score's name.
     """

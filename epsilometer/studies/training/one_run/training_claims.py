@@ -56,7 +56,7 @@ def family(release: Release, schedule: Schedule, neighbours: Neighbours) -> Fami
 
 
 def _of_strength(release: Release, strength: float) -> Release:
-    """Return the release of a strength. Strength 1 is a sigma of 1, or a directional draw with a loss near 2 nats."""
+    """Return the release at a strength. Strength 1 is a sigma of 1, or a directional draw with a loss near 2 nats."""
     if isinstance(release, Gaussian):
         return Gaussian(1 / strength)
     return replace(release, kappa=strength * math.sqrt(sum(release.dimensions)))

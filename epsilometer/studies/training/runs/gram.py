@@ -57,7 +57,7 @@ def head_of(model: SharedModel) -> Head:
 def states(model: SharedModel, sequences: Sequence[Sequence[int]]) -> NDArray[np.float32]:
     """Return the head's input for each text, [n, width].
 
-    The input is the state of the first token (BERT), or the state of the last token before the last norm (GPT-2).
+    The input is the state of the first token (BERT), or the last token's state before the final norm (GPT-2).
     """
     network = model.network
     seen: list[torch.Tensor] = []

@@ -27,7 +27,7 @@ _MARGIN = 1e-4  # nats beyond the smallest and the largest loss, at which quanti
 
 @component
 class Reference:
-    """The reference attack. models: the number of references not trained on an example; the default is the paper's."""
+    """The reference attack. models: the number of references per example, none trained on it (the paper's: 10)."""
 
     models: PositiveInt = 10
 

@@ -21,7 +21,7 @@ A score is the log likelihood up to a term that is the same for all candidates. 
 draw is uniform, and its score is ln M(kappa). M(kappa), the mean of e^(kappa <u, y>) over uniform y, is the normaliser
 that the other scores leave out.
 
-The true success rate is known for k = 2: `auditing.claims.reconstruction_bounds.pair_success`.
+The true success rate is known for k = 2: `results.reconstruction_bounds.pair_success`.
 """
 
 from __future__ import annotations
