@@ -4,8 +4,7 @@ A training's profile consists of proved upper bounds on epsilon at several delta
 Using only these deltas makes p-values a few per cent larger than using all deltas would.
 
 The family consists of the training's own release and schedule with other amounts of noise. A bound by the family
-assumes that the audited training belongs to the family: the amount of noise may be wrong, but not the kind of noise or
-the sampling.
+assumes that the training belongs to the family: the amount of noise may be wrong, but not its kind or the sampling.
 """
 
 from __future__ import annotations

@@ -22,10 +22,7 @@ _COLUMNS = 1 << 13  # columns of a matrix that are converted to float64 at a tim
 
 
 class ExampleGradients(Protocol):
-    """The gradients of L examples with respect to d parameters, which form m tensors, one after the other.
-
-    count: L; size: d; parts: the lengths of the tensors, in order, whose sum is d.
-    """
+    """The gradients of L examples with respect to d parameters, which form m tensors, one after the other."""
 
     @property
     def count(self) -> int:
@@ -39,7 +36,7 @@ class ExampleGradients(Protocol):
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """The lengths of the tensors."""
+        """The lengths of the m tensors, in order; their sum is d."""
         ...
 
     def norms(self) -> NDArray[np.float64]:
@@ -67,8 +64,7 @@ class ExampleGradients(Protocol):
 class DenseGradients:
     """Gradients as a matrix [L, d].
 
-    lengths: the lengths of the tensors; empty for one tensor of all d numbers. Raises ValueError if they do not sum to
-    d.
+    lengths: the lengths of the tensors; empty for one tensor. Raises ValueError if their sum is not d.
     """
 
     matrix: NDArray[np.floating]

@@ -18,7 +18,7 @@ from epsilometer.runtime.progress import track
 from epsilometer.studies.training.runs.heads import BertHead, GptHead, Head
 from epsilometer.studies.training.runs.shared_model import SharedModel
 
-BLOCK = 16  # texts in a block; the gradients of two blocks are in memory at a time
+BLOCK = 16  # texts in a block
 _COLUMNS = 1 << 16  # numbers of a gradient whose products are summed in float32; these sums are added in float64
 
 

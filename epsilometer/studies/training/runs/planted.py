@@ -1,8 +1,7 @@
 """An audit of a whole training by a black-box adversary, who sees only the losses of a head trained with canaries.
 
 A canary's score is minus the loss of the trained head at its label. If each canary has two versions, the score is the
-loss at the second label minus the loss at the first. The accountant gets the schedule over all training texts, canaries
-included.
+loss at the second label minus the loss at the first. The accountant's schedule counts canaries among the texts.
 """
 
 from __future__ import annotations

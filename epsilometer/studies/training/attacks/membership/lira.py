@@ -38,10 +38,9 @@ class LiRA:
     online: bool = True
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """Raise UserError if an example has fewer than 2 shadow models not trained on it.
+        """Raise UserError if an example has fewer than 2 shadow models not trained on it, or (`online`) trained on it.
 
-        If `online`, also raise UserError if an example has fewer than 2 shadow models trained on it. members: [m, n],
-        whether each shadow model was trained on each example.
+        members: [m, n], whether each shadow model was trained on each example.
         """
         check_outside(members, 2, "lira")
         if self.online and int(members.sum(axis=0).min()) < 2:
