@@ -51,7 +51,7 @@ class ReconstructionGame:
         }
 
     def blind(self, size: int) -> list[dict[str, Any]]:
-        """Return the rows of the blind baseline for batches of this size: a public text of nearest length per text.
+        """Return the blind baseline's rows for batches of this size: for each text, a public text of nearest length.
 
         Within a batch, these public texts are assigned to the true texts as for any attack.
         """
