@@ -15,7 +15,7 @@ from epsilometer.text import identifier_matching
 
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 LONG = 10  # a sequence of at least this many letters and digits does not occur by chance
-_START = 5  # number of leading letters and digits by which values are indexed; every planted value has at least that many
+_START = 5  # leading letters and digits that index a value; every planted value has at least as many
 _EVENT = re.compile(r"^data: ?(.*)$", re.MULTILINE)
 
 
