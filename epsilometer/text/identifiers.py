@@ -35,7 +35,7 @@ class Match(NamedTuple):
 
 
 def matches(texts: Sequence[str]) -> list[list[Match]]:
-    """Return the identifiers in each text. Of overlapping matches, the one of the first recogniser is returned."""
+    """Return the identifiers in each text. If matches overlap, the match of the first recogniser is returned."""
     return [
         [
             Match(kind, first + start, first + end)
@@ -110,7 +110,7 @@ def expressions() -> dict[str, Any]:
 
 @contextmanager
 def _without_transformers() -> Iterator[None]:
-    """Hide transformers from Presidio, whose unused neural engines would import it, which takes 5 seconds."""
+    """Hide transformers from Presidio, whose unused neural engines would take 5 seconds to import the package."""
     hidden = "transformers" not in sys.modules
     if hidden:
         sys.modules["transformers"] = None  # type: ignore[assignment]

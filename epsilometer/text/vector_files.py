@@ -20,7 +20,7 @@ from epsilometer.text.words import words as words_of
 
 _HEAD = 1 << 16  # bytes of a file that are read to detect its format
 _CHUNK = 1 << 22  # bytes of a binary file in memory at a time
-_LONGEST = 1 << 12  # most bytes of a word in a binary file; without a space within these, the file is damaged
+_LONGEST = 1 << 12  # maximum bytes of a word in a binary file; without a space within these, the file is damaged
 _EMBEDDINGS = tuple(  # the usual names of a transformer's input embeddings
     f"{name}.weight" for name in ("word_embeddings", "tok_embeddings", "shared", "wte", "embed_in", "embed_tokens")
 )
@@ -57,8 +57,8 @@ def read_embeddings(folder: Path) -> tuple[list[str], NDArray[np.float32]]:
 
     folder: contains the weights (model.safetensors, in shards or not) and vocab.txt or tokenizer.json. Only whole words
     and numbers are returned: ASCII tokens that `epsilometer.text.words.words` returns unchanged. If the tokeniser marks
-    the starts of words, only marked tokens are returned, without the mark. Of equal words, the one with the lowest id
-    is returned. Raises UserError if files are missing or do not fit together.
+    the starts of words, only marked tokens are returned, without the mark. If tokens give equal words, the one with the
+    lowest id counts. Raises UserError if files are missing or do not belong together.
     """
     tokens, mark = _tokens(folder)
     words: dict[str, int] = {}
@@ -94,7 +94,7 @@ def _is_text(part: bytes) -> bool:
 
 
 def _read_text(path: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """Read word2vec or GloVe text. The last d fields of a line are numbers, since some GloVe words contain spaces."""
+    """Read word2vec or GloVe text. Some GloVe words contain spaces, so only a line's last d fields are its numbers."""
     words: list[str] = []
     numbers = array("f")
     count, dimensions = None, 0

@@ -93,8 +93,8 @@ def write(words: Iterable[str]) -> str:
     return " ".join(words)
 
 
-# NLTK's English stop-words (`nltk_data`, corpora/stopwords), which the reference code leaves unchanged: the 179 words
-# of commit 5db857e, and 19 contractions of pronouns that were added later.
+# NLTK's English stop-words (`nltk_data`, corpora/stopwords), which anonymisers by word search leave unchanged, as their
+# reference code does: the 179 words of commit 5db857e, and 19 contractions of pronouns that were added later.
 STOP_WORDS = frozenset(
     """
     a about above after again against ain all am an and any are aren as at be because been before being below

@@ -1,6 +1,6 @@
 """Mechanisms that leak more than they claim, and mechanisms that leak nothing.
 
-Estimators must detect the first and report no loss for the second.
+Estimators must detect the excess loss of the former, and must report no loss for the latter.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def reused(epsilon: float) -> KnownMechanism:
 def rare(epsilon: float, share: float) -> KnownMechanism:
     """Return randomised response on one bit that reveals the true bit with probability `share`.
 
-    Outputs 0 and 1 are noisy bits; outputs 2 and 3 reveal a true bit of 0 and of 1.
+    Outputs 0 and 1 are noisy bits. Output 2 reveals a true bit of 0, and output 3 a true bit of 1.
     """
     keep = 1 / (1 + math.exp(-epsilon))
     noisy = (1 - share) * np.array([keep, 1 - keep])
@@ -63,7 +63,7 @@ def rare(epsilon: float, share: float) -> KnownMechanism:
 
 
 def null(name: str, outputs: int) -> KnownMechanism:
-    """Return a mechanism that reveals nothing about its input: each of its `outputs` numbers is equally likely."""
+    """Return a mechanism that reveals nothing about its input: its `outputs` possible outputs are equally likely."""
     chance = np.full(outputs, 1 / outputs)
     law = Law(chance, chance)
 

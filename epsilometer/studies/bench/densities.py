@@ -8,7 +8,7 @@ import numpy as np
 
 from epsilometer.studies.bench.law import Floats
 
-_REACH = 45.0  # half-width of the integration range, in scales of the widest noise: e^-45 of its mass lies outside
+_REACH = 45.0  # range beyond the outermost breaks, in scales of the widest noise; e^-45 of the mass lies outside
 _NODES = 16  # nodes per piece of the range; a piece is at most as wide as the smallest scale
 
 
@@ -31,7 +31,8 @@ def exponential_cdf(y: Floats, scale: float) -> Floats:
 def nodes(breaks: Sequence[float], scales: Sequence[float]) -> tuple[Floats, Floats]:
     """Return nodes [m] and weights [m] of Gauss-Legendre rules, for integrals over the real line.
 
-    breaks: the places where a density has a kink, at which pieces end. scales: the scales of all noises involved.
+    breaks: the points where a density has a kink, none of which lies within a piece of the integration range.
+    scales: the scales of all noises in the integrand.
     """
     reach = _REACH * max(scales)
     low, high = min(breaks) - reach, max(breaks) + reach

@@ -32,7 +32,7 @@ class Estimator:
     average: True if it bounds the loss that follows from the best adversary's success rate; False if it bounds the
              pure loss.
     most:    the largest number of samples it runs on, None for any number. The one-run audit needs a limit, because
-             with a delta its time grows with the square of the samples.
+             with a delta its time grows with the square of the number of samples.
     """
 
     name: str
@@ -60,7 +60,7 @@ def abstention(samples: Samples, error: float, delta: float) -> float:
 
 
 def one_run(samples: Samples, error: float, delta: float) -> float:
-    """Return the lower bound of the one-run audit, with the runs as the coins of one run."""
+    """Return the lower bound of the one-run audit, which treats each sample's input as a coin of a single run."""
     return unit_loss(samples.right, np.abs(samples.loss), 2 * error, delta=delta).loss
 
 

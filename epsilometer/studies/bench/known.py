@@ -15,7 +15,7 @@ Draw = Callable[[int, int, np.random.Generator], NDArray[Any]]
 """Takes the input (0 first, 1 other), the number n of runs and a random generator; returns outputs, [n] or [n, d]."""
 
 Loss = Callable[[NDArray[Any]], NDArray[np.float64]]
-"""Takes n outputs; returns [n] ln P(output | first) / P(output | other), infinite if one input never gives it."""
+"""Takes n outputs; returns [n] ln P(output | first) / P(output | other), infinite if an input excludes the output."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class Law:
         """
         order = np.argsort(-self.losses, kind="stable")
         false, true = np.cumsum(self.other[order]), np.cumsum(self.first[order])
-        free = self.first[self.other == 0].sum()  # P(first) of groups that never occur under the other input
+        free = self.first[self.other == 0].sum()  # true-positive rate at a false-positive rate of 0
         return math.log(float(np.interp(rate, np.append(0.0, false), np.append(free, true))) / rate)
 
     def delta(self, epsilon: float) -> float:
@@ -69,7 +69,7 @@ class Law:
         return float(max(forward, np.maximum(self.other - ratio * self.first, 0).sum()))
 
     def epsilon(self, delta: float) -> float:
-        """Return the smallest epsilon valid for the pair at this delta; infinite if it exceeds 500."""
+        """Return the smallest epsilon valid for the pair at this delta; infinite if it exceeds 512."""
         if delta == 0:
             return self.pure
         if self.delta(0.0) <= delta:

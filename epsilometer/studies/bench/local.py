@@ -1,9 +1,10 @@
 """Local differential privacy protocols for frequencies, as in ldp-audit (Arcolezi and Gambs, VLDB 2024).
 
-In effect, each of the five protocols releases a set of values: one value (GRR), a subset (SS), the values whose bits
-are 1 (SUE, OUE), or all values that the hash maps to the reported bit (BLH). The pair consists of two of the k values;
-the k - 2 others are interchangeable. So n sets are stored as integers [n, 3]: whether the set contains the first value,
-whether it contains the other value, and the number of further values in it.
+In effect, each of the five protocols releases a set of values: one value (GRR, generalised randomised response), a
+subset (SS, subset selection), the values whose bits are 1 (SUE and OUE, unary encodings), or the values that the hash
+maps to the reported bit (BLH, binary local hashing). The pair of inputs consists of two of the k values; the k - 2
+others are interchangeable. So n sets are stored as integers [n, 3]: whether the set contains the first value, whether
+it contains the other value, and the number of further values in it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Chances:
 
     pair: [2, 2], joint probabilities. The first index is 1 if the set contains the protocol's input, the second is 1 if
           it contains the other value of the pair.
-    more: [2, 2, k - 1], given these two indices, the probability of each number of further values, 0 to k - 2.
+    more: [2, 2, k - 1], the probability of each number of further values, 0 to k - 2, given these two indices.
     """
 
     pair: Floats
@@ -42,7 +43,7 @@ def chances(protocol: str, k: int, epsilon: float) -> Chances:
     if protocol in ("GRR", "SS"):
         size = 1 if protocol == "GRR" else max(1, round(k / (odds + 1)))
         own = size * odds / (size * odds + k - size)
-        also = np.array([size / (k - 1), (size - 1) / (k - 1)])  # P(other value in), without and with the input in
+        also = np.array([size / (k - 1), (size - 1) / (k - 1)])  # P(other value is in | input is not, is)
         pair = np.array([[(1 - own) * (1 - also[0]), (1 - own) * also[0]], [own * (1 - also[1]), own * also[1]]])
         held = np.add.outer(np.arange(2), np.arange(2))
         return Chances(pair, (counts == (size - held)[..., None]).astype(np.float64))
@@ -82,7 +83,7 @@ def _responses(count: int, rng: np.random.Generator, k: int, epsilon: float) -> 
 
 
 def _subsets(count: int, rng: np.random.Generator, k: int, epsilon: float) -> NDArray[np.int64]:
-    """Return sets [n, 3] of subset selection for value 0. All sets have one size; other values fill them at random."""
+    """Return sets [n, 3] of subset selection for value 0. All sets have one size; random other values fill them."""
     odds = math.exp(epsilon)
     size = max(1, round(k / (odds + 1)))
     own = rng.random(count) < size * odds / (size * odds + k - size)

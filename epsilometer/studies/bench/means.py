@@ -75,7 +75,7 @@ def noisy_scale(epsilon: float) -> KnownMechanism:
 def _tail(z: Floats, n: int, epsilon: float) -> Floats:
     """Return P(noise <= z) for Laplace noise whose scale uses a noisy count of n.
 
-    It is the closed form of an integral over the noisy count.
+    The probability is an integral over the noisy count, in closed form.
     """
     c = epsilon / 2
     a = np.abs(z) * c

@@ -1,4 +1,4 @@
-"""All mechanisms of the bench in the order of its table, each with the pair of inputs that its source uses."""
+"""All mechanisms of the bench, in the order of the bench's table, each with the pair of inputs of its source."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def sniper() -> Iterator[KnownMechanism]:
 
 
 def protocols() -> Iterator[KnownMechanism]:
-    """Yield the five protocols of ldp-audit (hharcolezi/ldp-audit 5cd1c5d) for three domain sizes, three epsilons."""
+    """Yield the five protocols of ldp-audit (hharcolezi/ldp-audit 5cd1c5d) at three domain sizes and three epsilons."""
     for name in local.PROTOCOLS:
         for k in SIZES:
             for epsilon in EPSILONS:
@@ -102,8 +102,8 @@ def rewriters() -> Iterator[KnownMechanism]:
 def truncated_geometric() -> KnownMechanism:
     """Return truncated geometric noise on a count, computed with integers (Balcer and Vadhan, algorithm 4.8).
 
-    Its epsilon is ln(1 + 2^-k), with k = ceil(ln(2 / epsilon)). The probability of output z for count c falls by a
-    factor of 2^k / (2^k + 1) with each step of z away from c.
+    The mechanism's epsilon for a requested epsilon e is ln(1 + 2^-k), with k = ceil(ln(2 / e)). The probability of
+    output z for count c falls by a factor of 2^k / (2^k + 1) with each step of z away from c.
     """
     k = math.ceil(math.log(2 / _GEOMETRIC))
     base, whole = 2**k + 1, (2 ** (k + 1) + 1) * (2**k + 1) ** (_PEOPLE - 1)

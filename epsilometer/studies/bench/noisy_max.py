@@ -58,7 +58,7 @@ def place(name: str, number: int, inputs: Inputs, noise: str) -> KnownMechanism:
 
 
 def value(name: str, number: int, inputs: tuple[float, float], noise: str) -> KnownMechanism:
-    """Return the mechanism that releases the value of the largest of five noisy answers, which breaks its claim.
+    """Return the mechanism that breaks its claim by releasing the value of the largest of five noisy answers.
 
     inputs: the true answer under the first and under the other input; all five queries have the same answer.
     """

@@ -2,7 +2,7 @@
 
 Ten queries are compared with a noisy threshold, one after another. Each answer (above or below) is released, until
 `stop` queries were above. Given the noise of the threshold, the answers are independent, so every probability is an
-integral over one number. A query above the threshold is a "yes"; its place is the query's index, 0 to 9.
+integral over this noise. A query above the threshold is a "yes"; its place is the query's index, 0 to 9.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def noiseless(name: str, inputs: Inputs) -> KnownMechanism:
     edges = np.append(values - level, np.inf)
 
     def answers(queries: Sequence[float]) -> NDArray[np.int64]:
-        """Return the answers to all queries as the bits of an integer, [m], one for each interval between edges.
+        """Return [m] integers, one per interval between edges, whose bits are the answers to all queries.
 
         The edges are the values of the threshold's noise at which an answer changes.
         """

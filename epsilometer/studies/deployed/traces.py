@@ -15,7 +15,7 @@ from epsilometer.text import identifier_matching
 
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 LONG = 10  # a sequence of at least this many letters and digits does not occur by chance
-_START = 5  # number of leading letters and digits by which values are indexed; every planted value has at least as many
+_START = 5  # leading letters and digits that index a value; every planted value has at least as many
 _EVENT = re.compile(r"^data: ?(.*)$", re.MULTILINE)
 
 
@@ -57,7 +57,7 @@ def _strings(value: Any, place: str) -> Iterator[tuple[str, str]]:
 
 
 class PlantedValues:
-    """An index of planted values. The time to search a text does not grow with their number."""
+    """An index of planted values. The time to search a text does not grow with the number of values."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self._by_start: dict[str, list[tuple[str, str]]] = defaultdict(list)

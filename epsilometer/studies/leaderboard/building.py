@@ -11,7 +11,7 @@ from epsilometer.studies.leaderboard.params import LeaderboardParams
 def build(params: LeaderboardParams, name: str) -> Mechanism:
     """Build the mechanism of a cell, by the cell's name.
 
-    Raises UserError if the mechanism has no privacy budget, or if it may see only public texts and these are private.
+    Raises UserError if the mechanism has no privacy budget, or may see only public texts and the data set is private.
     """
     cell = params.leaderboard_cells[name]
     place = f"leaderboard.mechanisms.{cell.mechanism}"

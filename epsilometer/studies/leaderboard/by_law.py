@@ -80,7 +80,7 @@ def channel(mechanism: Mechanism, epsilon: float, public: Sequence[str]) -> Chan
 
 
 def _laws(mechanism: HasLaws, texts: Sequence[str], epsilon: float) -> tuple[Array, bool]:
-    """Return P(y | x), [texts, outputs], and True if every text has one unit; else an empty array and False."""
+    """Return P(y | text) [texts, outputs] and True if every text has one unit; else an empty array and False."""
     laws = mechanism.laws(texts)
     if (laws.rows.lengths != 1).any():
         return np.empty((0, laws.outputs)), False

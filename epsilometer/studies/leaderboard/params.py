@@ -78,7 +78,7 @@ def cell_name(dataset: str, mechanism: str, loss: float) -> str:
 
 
 def spelled_out(board: Leaderboard) -> dict[str, LeaderboardCell]:
-    """Return every cell by its name, in the order in which they run: by data set, then by loss."""
+    """Return the cells by name, in the order in which they run: by data set, then by loss."""
     return {
         cell_name(dataset, name, loss): LeaderboardCell(
             dataset=dataset,

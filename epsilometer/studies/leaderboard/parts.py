@@ -1,8 +1,8 @@
 """The division of a data set: a public part, texts to rewrite, texts to test classifiers on, and sets.
 
 The public part is the data set's `public_part`. The remaining texts are ordered by a hash of each text, so the order of
-rows does not matter; the first ones form the other parts. The five splits share no text. Each split has texts to
-rewrite, on which classifiers are trained and from which sets of ten are sampled, and clean texts for testing.
+rows does not matter; the first texts in this order form the other parts. The five splits share no text. Each split has
+texts to rewrite, on which classifiers are trained and from which sets of ten are sampled, and clean texts for testing.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def _inferred(parts: Parts) -> Iterator[dict[str, Any]]:
 
 
 def _of_one_sentence(figure: str, learnt: list[Labelled], tests: list[Labelled]) -> Iterator[dict[str, Any]]:
-    """Yield rows for learning from one sentence for all, which means to guess the most frequent label always."""
+    """Yield rows for releasing one sentence for all texts: classifiers then always guess the most frequent label."""
     most_frequent = [Counter(sorted(part.labels)).most_common(1)[0][0] for part in learnt]
     nothing = np.zeros((1, learnt[0].vectors.shape[1]))
     sentences = [Labelled([""], [label], nothing) for label in most_frequent]

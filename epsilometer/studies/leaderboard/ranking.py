@@ -1,9 +1,9 @@
 """Tiers of mechanisms, from paired tests over splits.
 
 The splits are disjoint, so the differences of two mechanisms over five splits are five independent samples from a
-population of texts. The budgets count as fixed. A pair of mechanisms is ordered if a two-sided paired t test of its
-five differences rejects equality, at a level of 5 % for all pairs of a class together (Holm 1979). If differences are
-normal, then with probability .95 no two equally good mechanisms are ordered.
+population of texts. The tests treat the budgets as fixed. A pair of mechanisms is ordered if a two-sided paired t test
+of its five differences rejects equality, at a level of 5 % for all pairs of a class together (Holm 1979). If
+differences are normal, then with probability .95 no two equally good mechanisms are ordered.
 
 Tiers are assigned in the order of the means, from the best. A new tier begins at the first mechanism that is
 significantly worse than some mechanism of the current tier. So no mechanism is significantly worse than another in its
@@ -57,7 +57,7 @@ def tiers(means: Mapping[str, float], above: Mapping[str, Sequence[str]]) -> dic
 def p_value(differences: np.ndarray) -> float:
     """Return the p-value of the two-sided paired t test; differences: [n].
 
-    It is 1 if all differences are 0, and 0 if they are all equal but not 0.
+    The p-value is 1 if all differences are 0, and 0 if they are all equal but not 0.
     """
     mean, deviation = float(np.mean(differences)), float(np.std(differences, ddof=1))
     if deviation == 0:

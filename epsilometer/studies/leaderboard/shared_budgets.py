@@ -68,7 +68,7 @@ def folder_of(cell: str, dataset: str, *settings: object) -> Path | None:
     """Return the cache folder that this cell shares with the cells that differ only in their loss.
 
     settings: all settings from params.yaml that the stage reads. The result is None if the stage runs outside DVC,
-    because the records of what the cell depends on are then missing.
+    because the records of the cell's dependencies are then missing.
     """
     records = [Path(f"data/{kind}/leaderboard_cells/{cell}.json") for kind in ("code", "resources")]
     if not all(path.is_file() for path in records):

@@ -22,7 +22,7 @@ class TheLeaderboard(Study):
         return LeaderboardParams
 
     def check(self, params: LeaderboardParams) -> None:
-        """Build the mechanism of each cell. Raises UserError for settings that do not fit."""
+        """Build the mechanism of each cell. Raises UserError as `building.build` does."""
         from epsilometer.studies.leaderboard.building import build
 
         for name in params.leaderboard_cells:

@@ -82,7 +82,7 @@ CORPORA: Schema = {  # macro F1 of a head trained on whole corpora, or on local 
     "epsilon": pl.Float64,  # a pure epsilon
     "average": pl.Float64,  # the average loss at this epsilon, in nats
     "texts": pl.Int64,  # the number of private texts
-    "plain": pl.List(pl.Float64),  # F1 of each split, trained on the releases or on exemplars with their votes
+    "plain": pl.List(pl.Float64),  # F1 of each split, trained on local releases or exemplars labelled by noisy votes
     "spread": pl.List(pl.Float64),  # F1 of each split after post-processing, trained on all public texts
 }
 

@@ -10,7 +10,7 @@ from epsilometer.studies.training.params import TrainingParams
 
 
 def check(params: TrainingParams) -> None:
-    """Build each attack, and raise UserError if its references or its own model do not suit it."""
+    """Build each attack. Raises UserError if an attack cannot use its references or its own model."""
     for name, entry in params.membership.items():
         built = members.attacks(entry, f"membership.{name}")
         members.check_references(params.references[entry.references], built, f"membership.{name}")

@@ -34,7 +34,7 @@ CURVES: Schema = {  # a row per attack, measure and batch size
     "values": pl.List(pl.Float64),  # the measure at each level
     "low": pl.List(pl.Float64),  # lower bounds on the values
     "high": pl.List(pl.Float64),  # upper bounds on the values
-    "fall_p": pl.Float64,  # p-value before correction; null for a single level, and if the curve is not tested
+    "fall_p": pl.Float64,  # p-value of a fall, uncorrected; null for a single level, and if the curve is not tested
     "least_p": pl.Float64,  # the smallest fall_p possible for this number of texts; 0 for normal approximations
     "rise_p": pl.Float64,  # p-value of a rise
     "verdict": pl.String,  # from `well_behaved.verdicts` over all tested curves; null if fall_p is null
@@ -65,7 +65,7 @@ def _membership(params: TrainingParams) -> Iterator[Row]:
 
 
 def _candidates(params: TrainingParams) -> Iterator[Row]:
-    """Yield the curves of losses by guesses among candidates, capped at the largest loss that the trials can prove."""
+    """Yield the curves of losses that guesses among candidates prove, capped at the ceiling of the trials."""
     for name, entry in params.choosing.items():
         sent = params.sent[entry.sent]
         table = tables.read(reconstruction_path(name, "candidates"), CANDIDATES).with_columns(
@@ -117,6 +117,6 @@ def _at(part: pl.DataFrame, level: float | None) -> pl.DataFrame:
 
 
 def _curve(levels: Sequence[float | None], figures: Sequence[Sequence[float]], moves: Moves | None) -> Row:
-    """Return a row of `CURVES`. figures: the values, their lower bounds and their upper bounds; moves: its test."""
+    """Return a row of `CURVES`. figures: the values, their lower and upper bounds; moves: the test of the curve."""
     values, low, high = map(list, figures)
     return {"levels": list(levels), "values": values, "low": low, "high": high, "moves": moves}

@@ -66,7 +66,7 @@ class GameTexts:
 def game_texts(params: TrainingParams, name: str) -> GameTexts:
     """Return the training texts of a cell of `private_training`, and other texts.
 
-    The others are the texts of the train split on which the cell is not trained. If these are fewer than the training
+    The other texts are those of the train split on which the cell is not trained. If they are fewer than the training
     texts, texts of other splits are added, which may differ from the training texts in more than membership.
     """
     cell = params.private_training[name]
@@ -84,7 +84,7 @@ def game_texts(params: TrainingParams, name: str) -> GameTexts:
 
 
 def texts_of(params: TrainingParams, name: str, of: GameTexts, numbers: NDArray[np.integer]) -> list[str]:
-    """Return the words of the texts with these indices in the game of a cell. of: the texts of the game."""
+    """Return the texts with these indices in the game of a cell, as strings. of: the texts of the game."""
     table = prepared(params.features[params.private_training[name].features].dataset)
     by_split = {split: table.filter(split=split)["text"] for split in {split for split, _ in of.places}}
     return [by_split[split][row] for split, row in (of.places[i] for i in numbers)]
@@ -114,9 +114,9 @@ def first_heads(params: TrainingParams, name: str, numbers: NDArray[np.integer])
 
 
 def reference_settings(params: TrainingParams, name: str, number: int, texts: int) -> Settings:
-    """Return the training settings of reference `number`: those of the cell, without noise if `level` is null.
+    """Return the training settings of reference `number`: the cell's, without noise if the entry's `level` is null.
 
-    texts: the number of its training texts.
+    texts: the number of the reference's training texts.
     """
     entry = params.references[name]
     cell = params.private_training[entry.training]
@@ -159,7 +159,7 @@ def check_references(entry: ReferencesEntry, compared: dict[str, MembershipAttac
 
 
 def check_models(entry: MembershipEntry, built: dict[str, MembershipAttack], place: str) -> None:
-    """Raise UserError, before references are trained, if an attack's own model does not suit it.
+    """Raise UserError, before references are trained, if an attack cannot use its own model.
 
     A model that a later stage makes is not checked.
     """
@@ -189,7 +189,7 @@ class MembershipGame:
 
 
 def game(params: TrainingParams, name: str) -> MembershipGame:
-    """Return the game of an entry of `membership`. Each attack has yet to replace the evidence's noise."""
+    """Return the game of an entry of `membership`. The caller replaces the evidence's noise for each attack."""
     entry = params.membership[name]
     cell = params.private_training[entry.training]
     models = list(product(cell.steps, range(cell.seeds)))

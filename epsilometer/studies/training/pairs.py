@@ -9,7 +9,7 @@ masks. Two noises are equal in amount if their sigmas differ by at most 2 %. The
   are equal, the best guess between two texts is right equally often for both noises, so utility is compared at equal
   reconstruction.
 
-For Gaussian noise and noise on scaled gradients, both sigmas are the one in the settings. At equal sigma,
+For Gaussian noise and noise on scaled gradients, both sigmas equal the sigma in the settings. At equal sigma,
 reconstruction is also equal between these two kinds, if no gradient is shorter than the clipping length.
 """
 
@@ -40,10 +40,10 @@ PAIRS: Schema = {
     "seen": pl.String,  # "average" or "one gradient": the definition by which the sigmas are equal
     "sigma": pl.Float64,
     "seeds": pl.Int64,
-    "difference": pl.Float64,  # METRIC of the cell minus that of the other on test texts, mean over seeds
+    "difference": pl.Float64,  # METRIC of the cell minus that of `other` on test texts, mean over seeds
     "low": pl.Float64,  # lower bound on the difference, at confidence 1 - alpha / rows
     "high": pl.Float64,  # upper bound on the difference
-    "verdict": pl.String,  # from `equivalence`; all verdicts hold together
+    "verdict": pl.String,  # from `equivalence`; all verdicts hold jointly with probability >= 1 - alpha
 }
 Row = dict[str, Any]
 

@@ -1,7 +1,7 @@
 """Canary texts planted in a training set by fair coins, to test how much a training reveals about the coins.
 
 - `mislabelled`: texts of the training set that get a wrong label.
-- `random`: random words of the training set with a random label.
+- `random`: texts of random words of the training set, with random labels.
 
 The coins and labels come from `runs.canaries`. A planted training set is as sensitive as the original one. The
 table `PlantedTraining.key` contains the coins and texts, so its publication would reveal what the training should hide
@@ -29,7 +29,7 @@ CANARY, TEXT, VERSIONS, INCLUDED = "canary", "text", ("label", "other_label"), "
 def random_texts(texts: Sequence[str], count: int, generator: np.random.Generator) -> list[str]:
     """Return `count` texts of random words.
 
-    Each is as long as a random text of the training set; its words are uniform among the set's distinct words.
+    Each text is as long as a random text of the training set. Its words are uniform among the set's distinct words.
     """
     split = [words(text) for text in texts]
     vocabulary = sorted({word for words in split for word in words})
@@ -131,7 +131,7 @@ def _classes(table: pl.DataFrame, request: CanaryRequest) -> list[object]:
             f"text and label must be different columns, got {request.text!r} for both; name another column", "EPS-S105"
         )
     for name in (request.text, request.label):
-        # A gap is an empty string in a table whose cells are all strings.
+        # Tables read from CSV files contain only strings, so their gaps are empty strings.
         gaps = table[name].is_null() | (table[name].cast(pl.String).str.strip_chars() == "")
         if missing := (gaps.arg_true() + 1).to_list():
             raise UserError(

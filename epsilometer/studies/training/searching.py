@@ -51,7 +51,7 @@ class ReconstructionGame:
         }
 
     def blind(self, size: int) -> list[dict[str, Any]]:
-        """Return the rows of the blind baseline for batches of this size: for each text, a public text of its length.
+        """Return the blind baseline's rows for batches of this size: for each text, a public text of nearest length.
 
         Within a batch, these public texts are assigned to the true texts as for any attack.
         """
@@ -67,7 +67,7 @@ class ReconstructionGame:
         return self.rows(BLIND, size, None, batches)
 
     def prepared(self, attack: str, built: ReconstructionAttack, level: float | None) -> Prepared:
-        """Return an attack that is ready to search. Raises UserError if the model does not suit it."""
+        """Return an attack that is ready to search. Raises UserError if the attack cannot use the model."""
         generator = Noise.named(1, *self._named(attack)).generator(0)
         return built.prepare(self._model, Knowledge(self._public, noise(self._entry.noise, level), generator))
 
@@ -81,7 +81,7 @@ class ReconstructionGame:
         level: float | None,
         batch: int,
     ) -> Recovered:
-        """Return an attack's result for one batch. others: the results of earlier attacks, from which it may start."""
+        """Return an attack's result for one batch. others: earlier attacks' results, from which this one may start."""
         generator = Noise.named(self._entry.texts // size, *self._named(attack), size).generator(batch)
         sent = self._sent(ready.model, size, level, batch)
         tries = [ready.reconstruct(sent, generator)]

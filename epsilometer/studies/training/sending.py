@@ -77,7 +77,7 @@ def chosen(params: TrainingParams, name: str) -> tuple[pl.DataFrame, list[str]]:
 def model(params: TrainingParams, name: str, classes: int) -> SharedModel:
     """Load the model that the server and the clients of an entry share.
 
-    The audit's seed determines the initial weights of its head.
+    The audit's seed determines the initial weights of the model's head.
     """
     entry = params.sent[name]
     seed = int(Noise.named(1, params.audit.seed, "sent", "head").generator(0).integers(1 << 53))
@@ -99,7 +99,7 @@ def mechanism(entry: SentEntry) -> str:
 
 
 def searching(params: TrainingParams, name: str) -> dict[str, ReconstructionAttack]:
-    """Return the attacks of an entry of `reconstruction` that search for texts, in its order.
+    """Return the attacks of an entry of `reconstruction` that search for texts, in the entry's order.
 
     Raises UserError for unknown attacks and settings.
     """

@@ -43,7 +43,7 @@ class Training(Study):
         }
 
     def check(self, params: TrainingParams) -> None:
-        """Build each attack. Raises UserError for settings, references or models that do not fit."""
+        """Build each attack. Raises UserError for settings, references or models that an attack cannot use."""
         if params.membership or params.reconstruction:
             from epsilometer.studies.training.checking import check
 

@@ -10,7 +10,7 @@ from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core.guarantees import budget_name
 from epsilometer.core.tables import Schema
 
-CANDIDATES: Schema = {  # guesses of noisy gradients' sources: a row per level and number of candidates
+CANDIDATES: Schema = {  # guesses of the source of a noisy gradient; a row per level and number of candidates
     "level": pl.Float64,  # sigma or kappa; null without noise
     "law": pl.Float64,  # success rate between two texts by the law of the noise; null for more texts, or if unknown
     "bound": pl.Float64,  # the largest success rate of any adversary (`reconstruction_bounds.exact_match`)
@@ -67,7 +67,7 @@ MEMBERSHIP_RATES: Schema = {  # a row per attack and false positive rate, at thr
     "fpr": pl.Float64,  # the measured false positive rate
     "fpr_low": pl.Float64,
     "fpr_high": pl.Float64,
-    "set_on": pl.Int64,  # number of others that set the threshold, which is their largest score for fewer than 1 / at
+    "set_on": pl.Int64,  # number of others that set the threshold; fewer than 1 / at set it to their largest score
     "members": pl.Int64,  # number of members on which the rate is measured
     "others": pl.Int64,  # number of others on which the rate is measured
 }

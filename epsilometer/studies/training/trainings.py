@@ -81,7 +81,7 @@ def texts_tested_on(params: TrainingParams, name: str) -> LabelledTexts:
 def chosen(table: pl.DataFrame, cell: TrainingCell, seed: int) -> pl.DataFrame:
     """Return a random choice of the rows that have the cell's label, in the order of the table.
 
-    There are at most `cell.texts` of them; with `cell.balance`, equally many of each class.
+    At most `cell.texts` rows are chosen; with `cell.balance`, equally many of each class.
     """
     order = Noise.named(len(table), seed, "training texts").uniforms()[:, 0]
     rows = table.with_columns(_order=pl.Series(order, dtype=pl.Float64)).drop_nulls(cell.label).sort("_order")

@@ -26,7 +26,7 @@ Points = list[dict[str, Any]]
 def figure(board: Board) -> Figure | None:
     """Return the charts of a data set, with a point per mechanism and loss, at the second budget; None without points.
 
-    They show sets of texts of equal length if the data set has such sets, otherwise of any length.
+    The charts show sets of texts of equal length if the data set has such sets, otherwise sets of any length.
     """
     lengths = EQUAL if EQUAL in board.frontiers["lengths"] else ANY
     if not (points := _points(board, lengths)):
@@ -77,7 +77,7 @@ def _ceiling(frontier: Mapping[str, Any]) -> Points:
 
 
 def _levels(board: Board) -> Points:
-    """Return the F1 of learning without a release: from the smallest numbers of clean texts and of public exemplars."""
+    """Return the F1 of classifiers trained on clean texts and on public exemplars, at the smallest number of each."""
     task = board.plain.filter(figure="task", learner=WORDS).sort("texts")
     rows = {"clean texts": CLEAN, "public exemplars, labelled": f"{PUBLIC_ONLY}, exemplars"}
     fewest = {what: task.filter(row=row)["values"].head(1).to_list() for what, row in rows.items()}

@@ -1,8 +1,8 @@
 """Detection of rows that repeat at several losses, at the second budget.
 
-If delta at 4 nats limits the budget, and not the loss, a larger loss allows no larger budget, so the rows are equal up
-to random noise and the precision of the search. Rows also repeat if a mechanism has no budget for the same reason at
-several losses. Tables show such a row once, at the smallest of its losses; it takes part in the tiers of all of them.
+If delta at 4 nats, not the loss, limits the budget, then a larger loss allows no larger budget. The rows are then equal
+up to random noise and the precision of the search. Rows also repeat if a mechanism has no budget for the same reason at
+several losses. Tables show a repeated row once, at the smallest of its losses; the row is in the tiers of each loss.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Row = Mapping[str, Any]
 def with_repeats(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows with two more columns.
 
-    `tail_binds` says whether delta at 4 nats, and not the loss, limits the budget. `shown_at` is the loss at which a
+    `tail_binds` says whether delta at 4 nats, not the loss, limits the budget. `shown_at` is the loss at which a
     table shows the row. rows: schema `ROWS`, of one data set.
     """
     of_loss = rows.filter(budget=AVERAGE).select(*_OF, "loss", of_loss="epsilon")

@@ -49,7 +49,7 @@ def _standing(board: Board, row: Row) -> dict[str, str]:
 def _repeated(row: Row) -> str | None:
     """Return a remark such as `the same at 1 and 2 (tier 3)`, or None.
 
-    It lists the other losses at which the row repeats, with the tier there if it differs.
+    The remark lists the other losses at which the row repeats, each with the row's tier there if the tier differs.
     """
     losses = [
         f"{at['loss']:g}" if at["tier"] == row["tier"] else f"{at['loss']:g} (tier {at['tier'] or NONE})"
@@ -98,7 +98,7 @@ def taught(board: Board, rows: Sequence[Row]) -> list[dict[str, str]]:
 
 
 def _taught(board: Board, row: Row) -> Iterator[dict[str, str]]:
-    """Yield a row for learners without the law, and a row for learners with it, each only if it has values."""
+    """Yield a row for learners that do not use the law, and one for learners that do. Empty rows are left out."""
     for by_law in (False, True):
         f1 = {
             f"{name}, {board.texts[size]:,}": _f1(board, row, "task", learner, size=size, by_law=by_law)

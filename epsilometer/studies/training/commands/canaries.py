@@ -1,4 +1,4 @@
-"""`epsilometer training canaries` and `one-run`: the steps before and after an audited training of the user's."""
+"""`epsilometer training canaries` and `one-run`: the steps before and after the training that a user audits."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def check_membership(attack: MembershipAttack) -> list[Check]:
     """Check a membership attack on random numbers in place of models' answers.
 
     Every example is in the training sets of half of the references. The targets were trained on the first half of the
-    asked examples, so an attack that uses their order is detected.
+    asked examples, so an attack that uses the examples' order is detected.
     """
     return checked(_Checks(attack).rules())
 

@@ -1,8 +1,9 @@
 """An audit of a training by canaries, compared with its accountants: the bracket, Renyi and the published epsilon.
 
-All epsilons in a row have the same delta and neighbours. `p_value` and `verdict` are about the claimed curve. Its upper
-bounds are proved, so a refuted claim means that the training differs from the one that the accountant assumes. A lower
-bound above the bracket shows the same, at its own confidence. All tests of claims share alpha.
+All epsilons in a row have the same delta and neighbours. `p_value` and `verdict` are about the claimed curve
+(`training_claims.profile`). The curve consists of proved upper bounds, so a refuted claim means that the training
+differs from the one that the accountant assumes. A lower bound above the bracket shows the same, at the lower bound's
+confidence. All tests of claims share alpha.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ AUDITED = {
     "neighbours": pl.String,
     "sampling": pl.String,
     **BOUNDS,
-    "bracket_lower": pl.Float64,  # lower bound on epsilon by the loss distribution; null if it gives none
+    "bracket_lower": pl.Float64,  # lower bound on epsilon by the loss distribution; null if there is none
     "bracket_upper": pl.Float64,  # upper bound on epsilon by the loss distribution
     "renyi": pl.Float64,  # epsilon by Renyi orders
     "published": pl.Float64,  # the paper's epsilon, at delta 0 for directional noise
@@ -51,7 +52,7 @@ class ClaimedTraining:
 def audited(
     coins: NDArray[np.bool_], scores: Mapping[str, NDArray[np.floating]], claimed: ClaimedTraining, judging: Judging
 ) -> list[dict[str, Any]]:
-    """Return a row of `AUDITED`, from `score` on, for every score and method.
+    """Return a row for every score and method, with the columns of `AUDITED` from `score` on.
 
     coins: [canaries], whether each was included; scores: [canaries] by the score's name.
     """
@@ -74,5 +75,5 @@ def audited(
 
 
 def guessing(judging: Judging, canaries: int, share: float | None) -> Judging:
-    """Return the settings with a number of guesses that is this share of the canaries; unchanged if share is None."""
+    """Return the settings with this share of the canaries as the number of guesses; unchanged if `share` is None."""
     return judging if share is None else replace(judging, guesses=max(1, round(share * canaries)))

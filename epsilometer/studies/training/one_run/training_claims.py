@@ -4,7 +4,7 @@ A training's profile consists of proved upper bounds on epsilon at several delta
 Using only these deltas makes p-values a few per cent larger than using all deltas would.
 
 The family consists of the training's own release and schedule with other amounts of noise. A bound by the family
-assumes that the training belongs to it: the amount of noise may be wrong, but not the kind of noise or the sampling.
+assumes that the training belongs to the family: the amount of noise may be wrong, but not its kind or the sampling.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def family(release: Release, schedule: Schedule, neighbours: Neighbours) -> Fami
 
 
 def _of_strength(release: Release, strength: float) -> Release:
-    """Return the release of a strength. Strength 1 is a sigma of 1, or a directional draw with a loss near 2 nats."""
+    """Return the release at a strength. Strength 1 is a sigma of 1, or a directional draw with a loss near 2 nats."""
     if isinstance(release, Gaussian):
         return Gaussian(1 / strength)
     return replace(release, kappa=strength * math.sqrt(sum(release.dimensions)))

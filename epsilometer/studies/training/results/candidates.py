@@ -50,7 +50,7 @@ def table(
     seed:   the name of the random streams.
     alpha:  the error probability of each interval.
 
-    Sizes larger than the pool are left out. All levels have the same trials of one size, with the same normal numbers.
+    Sizes larger than the pool are left out. At each size, all levels have the same trials and the same normal numbers.
     """
     every, extra = [], []
     for size in (size for size in attack.sizes if size <= len(words)):
@@ -112,7 +112,7 @@ def guesses(
 
 
 def _stated(noise: TrainingNoise) -> Stated:
-    """Return the claim of a noise. For a directional draw it is kappa times the distance of directions, per part."""
+    """Return the claim of a noise; for a directional draw, kappa times the distance of directions, per part."""
     if not isinstance(noise, DirectionalNoise):
         return Stated()
     claim = Guarantee(noise.kappa, Granularity.EXAMPLE, Neighbours.REPLACED, metric="distance of directions")
@@ -122,9 +122,9 @@ def _stated(noise: TrainingNoise) -> Stated:
 def _claims(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise) -> NDArray[np.float64] | None:
     """Return the loss [n] claimed between the candidates of each trial, in nats; None for noise without a claim.
 
-    Between two candidates it is kappa times the distance of their directions, per part. If one gradient is zero, its
-    draw is uniform, and the loss is at most kappa + ln M(kappa). For more than two candidates it is the maximum, 2
-    kappa per part.
+    The claimed loss between two candidates is kappa times the distance of their directions, per part. If one gradient
+    is zero, its draw is uniform, and the loss is at most kappa + ln M(kappa), where ln M is `log_moment`. For more than
+    two candidates, the claimed loss is the maximum, 2 kappa per part.
     """
     if not isinstance(noise, DirectionalNoise):
         return None
@@ -155,8 +155,8 @@ def pair_law(
 ) -> NDArray[np.float64] | None:
     """Return the probability [n] that the best adversary guesses right between two texts of a pool.
 
-    left, right: [n], the indices of the two texts. The result is None if it is unknown: without noise, for draws by
-    parts, and if a gradient is zero.
+    left, right: [n], the indices of the two texts. The result is None if the probability is unknown: without noise,
+    for draws by parts, and for a directional draw if a gradient is zero.
     """
     release = noise.release([pool.size for pool in pools])
     if release is None or (isinstance(release, VonMisesFisher) and release.parts > 1):

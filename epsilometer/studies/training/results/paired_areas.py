@@ -3,8 +3,8 @@
 The models of all levels are scored on the same members and others. An example that is easy for one model is usually
 easy for another, so areas are positively correlated over the choice of examples, and their difference has a far smaller
 error than either area. Let V_l(x) be the share of the others whose score at level l is below that of member x, and
-W_l(y) the share of the members whose score is above that of y; equal scores count half. The area at level l is the mean
-of V_l, and for many examples
+W_l(y) the share of the members whose score is above that of y, one of the others; equal scores count half. The area at
+level l is the mean of V_l, and for many examples
 
     cov(area_k, area_l) = cov(V_k, V_l) / n + cov(W_k, W_l) / m
 
@@ -12,8 +12,8 @@ with n members and m others (DeLong, DeLong and Clarke-Pearson 1988). If a level
 averaged over them, and so is the area.
 
 **Scope.** The models are fixed, and inference is about new examples. A difference shows that *these* models with less
-noise leak more than *those* with more noise, on further examples. It does not cover other trainings at the same levels,
-such as trainings with other seeds.
+noise leak more than *those* with more noise, on further examples. The inference does not cover other trainings at the
+same levels, such as trainings with other seeds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Areas:
 
 
 def placements(inside: Array, outside: Array) -> tuple[Array, Array]:
-    """Return V [n], the share of others that score below each member, and W [m], the share of members above each other.
+    """Return V [n], the share of others that score below a member, and W [m], the share of members above a non-member.
 
     inside, outside: the scores [n] of members and [m] of others, which may be infinite. Equal scores count half. The
     means of V and W are equal.

@@ -5,7 +5,7 @@ form, or a matrix (`DenseGradients`). With factors, an example's gradient is nev
 with two classes (`heads`) it has 592,130 numbers.
 
 A gradient that is not finite counts as zero. Otherwise one text could make the sum of a step NaN, which would reveal
-that it is in the batch.
+that the text is in the batch.
 """
 
 from __future__ import annotations
@@ -22,10 +22,7 @@ _COLUMNS = 1 << 13  # columns of a matrix that are converted to float64 at a tim
 
 
 class ExampleGradients(Protocol):
-    """The gradients of L examples with respect to d parameters, which form m tensors, one after the other.
-
-    count: L; size: d; parts: the lengths of the tensors, in order, whose sum is d.
-    """
+    """The gradients of L examples with respect to d parameters, which form m tensors, one after the other."""
 
     @property
     def count(self) -> int:
@@ -39,7 +36,7 @@ class ExampleGradients(Protocol):
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """The lengths of the tensors."""
+        """The lengths of the m tensors, in order; their sum is d."""
         ...
 
     def norms(self) -> NDArray[np.float64]:
@@ -67,8 +64,7 @@ class ExampleGradients(Protocol):
 class DenseGradients:
     """Gradients as a matrix [L, d].
 
-    lengths: the lengths of the tensors; empty for one tensor of all d numbers. Raises ValueError if they do not sum to
-    d.
+    lengths: the lengths of the tensors; empty for one tensor. Raises ValueError if their sum is not d.
     """
 
     matrix: NDArray[np.floating]

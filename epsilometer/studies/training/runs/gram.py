@@ -2,7 +2,7 @@
 
 For the head alone, the products have closed forms after one forward pass per text (`heads`). For more tensors,
 gradients are computed in blocks, and every pair of blocks is multiplied. Each block is recomputed for each earlier
-block, so only two blocks are in memory: 2 x 16 x d numbers.
+block, so only two blocks are in memory: 2 x 16 x d numbers for d parameters.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from epsilometer.runtime.progress import track
 from epsilometer.studies.training.runs.heads import BertHead, GptHead, Head
 from epsilometer.studies.training.runs.shared_model import SharedModel
 
-BLOCK = 16  # texts in a block; the gradients of two blocks are in memory at a time
+BLOCK = 16  # texts in a block
 _COLUMNS = 1 << 16  # numbers of a gradient whose products are summed in float32; these sums are added in float64
 
 
@@ -57,7 +57,7 @@ def head_of(model: SharedModel) -> Head:
 def states(model: SharedModel, sequences: Sequence[Sequence[int]]) -> NDArray[np.float32]:
     """Return the head's input for each text, [n, width].
 
-    It is the state of the first token (BERT), or that of the last token before the norm (GPT-2).
+    The input is the state of the first token (BERT), or the last token's state before the final norm (GPT-2).
     """
     network = model.network
     seen: list[torch.Tensor] = []

@@ -1,7 +1,7 @@
-"""An audit of a whole training by a black-box adversary: a head is trained with planted texts and scored by its losses.
+"""An audit of a whole training by a black-box adversary, who sees only the losses of a head trained with canaries.
 
-A canary's score is minus the loss of the trained head at its label. If each canary has two versions, it is the loss at
-the second label minus the loss at the first. The accountant gets the schedule over all training texts, with canaries.
+A canary's score is minus the loss of the trained head at its label. If each canary has two versions, the score is the
+loss at the second label minus the loss at the first. The accountant's schedule counts canaries among the texts.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def planted(
 ) -> tuple[Run, Schedule]:
     """Train a copy of a head on the other texts and the canaries that fair coins choose.
 
-    settings_for: makes the training's settings from the number of its texts; replaced: whether canaries have two
-    versions. Returns the coins and scores, and the schedule of the training.
+    settings_for: returns the training's settings for a number of texts; replaced: whether canaries have two versions.
+    Returns the coins and scores, and the schedule of the training.
     """
     settings = settings_for(len(others.labels) + len(canaries.labels))
     chosen = coins(len(canaries.labels), Noise.named(1, settings.seed or 0, "canaries", "coins").generator(0))

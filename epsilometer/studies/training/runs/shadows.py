@@ -2,8 +2,8 @@
 
 The features are shared, and the parameters of m models are one array [m, d]. A step gathers a batch for each model,
 pads the batches to one length, and computes the forward and backward passes as batched matrix products. Clipping and
-noise are applied to each model separately. So a reference, private or not, equals up to rounding the result of
-`private.train` for the same texts, initial head and settings.
+noise are applied to each model separately. So a reference, private or not, equals the result of `private.train` for the
+same texts, initial head and settings, up to rounding.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def train_together(
     head:     a stacked head with a vector [m, d].
     states:   [n, width], the features of all texts.
     labels:   [n], indices of classes.
-    chosen:   [m, N], the row numbers of each model's training texts.
+    chosen:   [m, N], the row numbers of each model's N training texts.
     settings: the settings of each model, equal except for the seed.
     Raises UserError if a model's texts do not fit the schedule or have a single class.
     """
@@ -75,7 +75,7 @@ def answers(head: Head, states: NDArray[np.float32]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class _Batch:
-    """A batch per model. rows: int [m, L], the row numbers of each batch, padded with 0; sizes: the batch sizes."""
+    """A batch per model. rows: int [m, L], row numbers, padded with 0 to the largest size L; sizes: the batch sizes."""
 
     rows: NDArray[np.int64]
     sizes: list[int]

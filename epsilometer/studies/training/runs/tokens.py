@@ -84,9 +84,9 @@ def window(folder: Path) -> int:
 
 
 def padding(folder: Path) -> int:
-    """Return the id of the padding token in the configuration, or else of its end token.
+    """Return the id of the padding token in the configuration, or else the id of the end token.
 
-    Raises UserError if there is neither.
+    Raises UserError if the configuration has neither.
     """
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     for name in ("pad_token_id", "eos_token_id"):

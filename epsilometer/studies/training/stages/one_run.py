@@ -1,4 +1,4 @@
-"""Stage one_run@name: the losses of a training that canaries prove at each level. The heads are not saved."""
+"""Stage one_run@name: the losses that canaries prove about a training at each level. The heads are not saved."""
 
 from __future__ import annotations
 

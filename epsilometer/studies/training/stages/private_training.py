@@ -1,8 +1,8 @@
 """Stage private_training@training: train heads, or more of a network, at one noise level, a folder per seed.
 
 The records of single steps in a folder are computed from private texts without noise, so they stay in data/. Trainings
-are divided among up to `runtime.workers` processes if each gets at least SHARE of them. The result of a training does
-not depend on the process.
+are divided among up to `runtime.workers` processes if each gets at least SHARE trainings. The result of a training does
+not depend on the process that runs it.
 """
 
 from __future__ import annotations

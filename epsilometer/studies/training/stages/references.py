@@ -1,4 +1,4 @@
-"""Stage references@name: reference models for membership attacks, trained like those of a cell on other texts.
+"""Stage references@name: reference models for membership attacks, trained like a cell's models but on other texts.
 
 The stage writes the models' answers on the examples. The models are not saved, and their training sets follow from the
 settings.

@@ -35,7 +35,7 @@ def main(name: str) -> None:
 
 
 def _gram(params: TrainingParams, name: str, shared: SharedModel, pool: pl.DataFrame) -> NDArray[np.float64]:
-    """Return the inner products of the pool's gradients, [1, n, n]; [m, n, n] per part if noise is drawn by parts."""
+    """Return inner products of the pool's gradients, [1, n, n], or [m, n, n] if each of m parts has its own draw."""
     ids, labels = shared.encode(pool["text"].to_list()), pool["label"].to_list()
     if not ids:
         return np.empty((1, 0, 0))

@@ -8,8 +8,8 @@ example is called a member at alpha if its loss under the target is below the th
 
     score(x) = - the smallest alpha at which x is called a member.
 
-The library sweeps 100 values of alpha from 1e-5 to 1; the score covers all of them. With r references, the thresholds
-for alpha < 1 / (r + 1) lie between m and the example's smallest reference loss, so they are extrapolated.
+ML Privacy Meter sweeps 100 values of alpha from 1e-5 to 1; the score covers all of them. With r references, the
+thresholds for alpha < 1 / (r + 1) lie between m and the example's smallest reference loss, so they are extrapolated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MARGIN = 1e-4  # nats beyond the smallest and the largest loss, at which quanti
 
 @component
 class Reference:
-    """The reference attack. models: the number of references not trained on an example; the default is the paper's."""
+    """The reference attack. models: the number of references per example, none trained on it (the paper's: 10)."""
 
     models: PositiveInt = 10
 

@@ -5,22 +5,23 @@ subtracts their gradients.) The adversary knows k candidates, which include the 
 with the shared model and chooses the candidate of largest likelihood given y. If the source is uniform, no adversary is
 right more often (Neyman and Pearson). The adversary knows the label, so all candidates have the same label.
 
-With v_x the clipped or scaled gradient of candidate x, t the source and n standard normal in R^d,
+Let v_x be the clipped or scaled gradient of candidate x, t the source, n standard normal in R^d, s the standard
+deviation of Gaussian noise, and W the random cosine of a von Mises-Fisher draw of concentration kappa. Then
 
     Gaussian:         y = v_t + s n,                        score_x = (<v_x, y> - |v_x|^2 / 2) / s^2;
     von Mises-Fisher: y = W u_t + sqrt(1 - W^2) q,          score_x = kappa <u_x, y>,   u_x = v_x / |v_x|,
 
-q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. Both scores depend on the noise only through two quantities. The products
+q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. Both scores depend on n only through two quantities. The products
 p_x = <n, u_x> with the candidates are jointly normal, with the candidates' cosines as covariances. The part of |n|^2
 outside the candidates' span is chi-squared. So a trial can be sampled from the Gram matrix alone, with k random
-numbers, and has exactly the same law as if noise were added to all d numbers of a gradient. For draws by parts, the
-scores of the parts are added.
+numbers, and has exactly the same law as if noise were added to all d numbers of a gradient. If each part of a gradient
+has its own draw, the scores of the parts are added.
 
 A score is the log likelihood up to a term that is the same for all candidates. If a candidate's gradient is zero, its
 draw is uniform, and its score is ln M(kappa). M(kappa), the mean of e^(kappa <u, y>) over uniform y, is the normaliser
 that the other scores leave out.
 
-The true success rate is known for k = 2: `auditing.claims.reconstruction_bounds.pair_success`.
+The true success rate is known for k = 2: `results.reconstruction_bounds.pair_success`.
 """
 
 from __future__ import annotations
@@ -195,8 +196,8 @@ def _projections(
 ) -> tuple[Array, Array, int]:
     """Sample a standard normal vector per trial, as far as candidates' scores depend on it.
 
-    Returns its products [n, k] with the candidates' unit gradients, the squared length [n] of its part in a subspace
-    that contains these gradients, and the dimension of the subspace.
+    Returns the vector's products [n, k] with the candidates' unit gradients, the squared length [n] of its part in a
+    subspace that contains these gradients, and the dimension of the subspace.
     """
     count, k = candidates.shape
     if k > min(_FEW, pool.size):

@@ -1,4 +1,4 @@
-"""The interface of a reconstruction attack, which turns a client's gradient into token ids. It computes no statistics.
+"""The interface of a reconstruction attack, which turns a client's gradient into token ids and computes no statistics.
 
 An attack has two phases, because a malicious server acts before its client does:
 

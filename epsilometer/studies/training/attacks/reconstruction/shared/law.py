@@ -4,13 +4,13 @@ Let Y be the noised sum (the update times the batch size) and v_i the gradient o
 to terms that do not depend on a text,
 
     Gaussian:          ln p = (<sum_i v_i, Y> - |sum_i v_i|^2 / 2) / s^2,   s the deviation of the noise on the sum;
-    von Mises-Fisher:  ln p = kappa <v, Y>   for one text; for draws by parts, the sum over the parts.
+    von Mises-Fisher:  ln p = kappa <v, Y>   for one text, |v| = 1; for draws by parts, the sum over the parts.
 
 For several texts, the likelihood of one text given the others is the first line with the others' v subtracted from Y.
-The average of L von Mises-Fisher draws has no computable density. It is replaced by a Gaussian with the same moments,
-E Y = A sum_i v_i (A is the mean cosine of a draw) and the variance L A / kappa of a tangent coordinate; `exact` is
-then False. In the dimensions of a network's gradient, the two hardly differ. Without noise, the deviation is set to
-HAIR, so that likelihoods stay finite.
+The average of L von Mises-Fisher draws has no computable density. A Gaussian with the same moments replaces it: the
+mean E Y = A sum_i v_i (A is the mean cosine of a draw) and the variance L A / kappa of a tangent coordinate. The code
+divides Y by A, and `exact` is then False. In the dimensions of a network's gradient, the two laws hardly differ.
+Without noise, the deviation is set to HAIR, so that likelihoods stay finite.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _NOTHING = 1e-12  # share of a gradient's squared length below which a part coun
 class ConditionalLaw:
     """The likelihood of one text given the others.
 
-    factor:    the factor that turns the update into Y.
+    factor:    the factor that turns the update into Y, or into Y / A for an average of von Mises-Fisher draws.
     deviation: the standard deviation of Gaussian noise on Y; not used if kappa is positive.
     kappa:     the concentration of a von Mises-Fisher draw about one text; 0 for Gaussian noise.
     parts:     whether there is one draw for each part.
     clip:      the length to which longer gradients are clipped, or None.
     gamma:     gradients are divided by their length plus gamma; None without scaling.
-    exact:     whether this is the true law; otherwise it is a Gaussian with the same moments.
+    exact:     True for the true law, False for a Gaussian with the same moments.
     """
 
     factor: float

@@ -1,7 +1,7 @@
 """LAMP's two matching losses: distances between the gradient of texts, given as embeddings, and the sent gradient.
 
 `cos`: the mean over tensors of 1 - cosine. It needs only inner products and lengths, which are computed from
-activations (`training.inner_products`), without forming any gradient of a weight matrix.
+activations (`runs.inner_products`), without forming any gradient of a weight matrix.
 
 `tag` (Deng et al. 2021): the sum of squared differences plus TAG_FACTOR times the sum of absolute differences. Absolute
 differences need every number, so gradients are formed.
@@ -58,7 +58,7 @@ class Matching:
         return torch.stack([part.norm() for part in self.target])
 
     def loss(self, texts: Sequence[Tensor], *, create_graph: bool = False) -> Tensor:
-        """Return the loss of a whole batch; texts: word embeddings [T, width], including special tokens."""
+        """Return the loss of a whole batch; texts: each text's embeddings [T, width] of T tokens, special ones too."""
         labels = self.sent.labels
         if self.kind == "cos":
             of = mean_products(self.model, texts, labels, self.target, create_graph=create_graph)
@@ -70,9 +70,9 @@ class Matching:
         return self._tag([sum(same[1:], same[0]) / len(texts) for same in zip(*gradients, strict=True)])
 
     def losses(self, texts: Sequence[Tensor], number: int, candidates: Tensor) -> Tensor:
-        """Return the loss [n] of the batch with one text replaced by each candidate.
+        """Return the losses [n] of the batch with one text replaced by each of n candidates.
 
-        texts: word embeddings; number: the index of the text to replace; candidates: [n, T, width].
+        texts: as for `loss`; number: the index of the text to replace; candidates: [n, T, width].
         """
         others = [i for i in range(len(texts)) if i != number]
         rest, labels = [texts[i].detach() for i in others], [self.sent.labels[i] for i in others]

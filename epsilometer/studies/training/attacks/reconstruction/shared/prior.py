@@ -34,7 +34,7 @@ class Prior(FillMask):
             )
 
     def laws(self, ids: Sequence[int], vocabulary: int) -> NDArray[np.float64]:
-        """Return the log probability [T, vocabulary] of every token at each position given the others.
+        """Return the log probability [T, vocabulary] of every token at each position given the text's other tokens.
 
         ids: the text's T tokens without special tokens; vocabulary: the size of the vocabulary.
         """
