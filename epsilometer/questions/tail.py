@@ -29,7 +29,7 @@ LEARNING = 1000  # number of trials that choose the thresholds, at most half of 
 
 @component
 class Tail:
-    """Without settings: the attacks are those of the subject."""
+    """Without settings: the attacks are those of the audit."""
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.MORE})
@@ -73,7 +73,7 @@ class Tail:
         return [Learnt(threshold(each, of.design.k, of.design.alpha)[0], thresholds(each)) for each in scored]
 
     def count(self, learnt: Sequence[Learnt], guessed: Sequence[Guessed]) -> Sequence[Hits | Confident]:
-        """Return the confident guesses of each attack."""
+        """Return the counts of confident guesses of each attack."""
         scored = [Scored(each.right, each.guesses.scores) for each in guessed]
         return [of_attack.count(each) for of_attack, each in zip(learnt, scored, strict=True)]
 

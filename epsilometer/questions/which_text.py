@@ -1,7 +1,7 @@
 """The source of a rewrite: an attack names one of k candidate texts (TeDA, arXiv:2603.22968).
 
 A trial is a candidate set and a fresh rewrite of one of its texts. The loss, in nats, follows from the rate of right
-guesses (TeDA eq. 10). An upper bound covers the attacks that ran.
+guesses (TeDA eq. 10). An upper bound covers only the attacks that ran.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from epsilometer.core.errors import UserError
 
 @component
 class WhichText:
-    """Without settings: the attacks are those of the subject."""
+    """Without settings: the attacks are those of the audit."""
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES, Gives.MORE})
