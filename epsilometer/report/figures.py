@@ -135,7 +135,7 @@ class Figure:
         picture = self.svg if self.saved is None else svg(self.saved)
         write_text(picture, folder / f"{self.name}.svg")
         with whole(folder / f"{self.name}.png") as file:
-            file.write(vl_convert.svg_to_png(picture, scale=2))  # both files have no date and no name of a program
+            file.write(vl_convert.svg_to_png(picture, scale=2))  # neither file has a date or a program's name
 
     @cached_property
     def svg(self) -> str:

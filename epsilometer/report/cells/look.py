@@ -27,7 +27,7 @@ _TEXTS = 512  # number of texts for the norms of latents, as for signal over noi
 
 
 def section(results: TextResults) -> Section | None:
-    """Return the findings of automatic checks; None without a table of outputs."""
+    """Return the findings of automatic checks; None if the table of outputs has no rows."""
     outputs = results.table("data/outputs.parquet", OUTPUTS)
     if outputs.is_empty():
         return None
@@ -90,8 +90,8 @@ def outputs_table(results: TextResults, outputs: pl.DataFrame) -> Table:
 def attacks_table(results: TextResults) -> Table:
     """Return a row per cell, epsilon and attack.
 
-    It has the losses by two estimators and from fewer trials, and the numbers of guesses that only one attack got
-    right.
+    A row has the losses by two estimators and from fewer trials. It also has the numbers of trials in which only this
+    attack, or only the embedding attack, was right.
     """
     estimators = results.table("data/estimators.parquet", ESTIMATORS)
     disputes = results.table("data/disagreements.parquet", DISAGREEMENTS)

@@ -45,7 +45,7 @@ class TextResults(Results[TextsParams]):
 
     @property
     def unread(self) -> dict[tuple[str, str], list[str]]:
-        """The data sets whose texts a mechanism hardly reads, with the shares (`rows.unread`); without controls."""
+        """Large shares of unread words and texts, by data set and mechanism (`rows.unread`); without controls."""
         controls = self.estimates.filter("control")["mechanism"].unique().to_list()
         outputs = self.table("data/outputs.parquet", OUTPUTS)
         return unread(outputs.filter(~pl.col("mechanism").is_in(controls)))

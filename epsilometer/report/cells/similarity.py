@@ -154,8 +154,7 @@ def _ends(values: pl.Series) -> tuple[float, float]:
 
 
 def _shapes(part: pl.DataFrame, ends: tuple[float, float]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the histograms' bars, scaled so that each budget's longest has the same width, and each budget's
-    quartiles."""
+    """Return the bars of histograms, and the quartiles, by budget. The longest bars of all budgets are equally wide."""
     low, high = ends
     large = high > _LARGE
     edges = np.geomspace(low, high, _BINS + 1) if large else np.linspace(low, high, _BINS + 1)

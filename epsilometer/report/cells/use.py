@@ -1,4 +1,4 @@
-"""How useful rewrites are: their similarity to the texts, compared with one fixed sentence's, and as training data.
+"""The utility of rewrites: their similarity to texts, compared with that of one fixed sentence, and as training data.
 
 The mean cosine of text and rewrite is measured on data sets with trials on random sets of texts, one trial per set
 (schema `POSSIBLE`). The fixed sentence is the public text with the largest mean cosine to all texts of the sets.
