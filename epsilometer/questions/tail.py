@@ -48,7 +48,7 @@ class Tail:
         return [f"{name}, tail" for name in of.attacks]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return twice the number of trials that show the limit kept for an attack at chance."""
+        """Return twice the trials that show the limit kept for an attack at chance; at most the budget."""
         return min(2 * fewest_without(limit.allowed, min(1.0, errors.beta)), budget)
 
     def observe(self, of: Subject, count: int) -> Sequence[Observed]:
@@ -80,7 +80,7 @@ class Tail:
 
 @dataclass(frozen=True)
 class Learnt:
-    """Thresholds of an attack's score: the one whose guesses prove the largest delta (`best`), and a grid."""
+    """Thresholds of an attack's score: `best`, whose guesses prove the largest delta, and a grid."""
 
     best: float
     grid: NDArray[np.floating]

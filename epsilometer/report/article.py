@@ -45,7 +45,7 @@ class Measured:
 class Article:
     """The measurements that a paper shows.
 
-    target: the loss of the calibration, in nats. source, texts: the name of the texts, and their number. matched: True
+    target: the loss of the calibration, in nats. source: the name of the texts. texts: their number. matched: True
     for candidates with equal numbers of words. alpha: the error of each interval. calibrated: a row for each mechanism.
     losses, similarities: the figures of each mechanism. leaks, keeps: comparisons of pairs by loss, by similarity.
     """

@@ -1,7 +1,7 @@
 """A gate's result on a limit in words: the counts, the figure at the observed rate, and the allowed value.
 
 Losses are shown as right guesses of 100 between two options, with the nats in brackets, as in the report. Each measure
-has a sentence. A measure of a user's own question gets a neutral sentence, which depends on the kind of its data.
+has a sentence. A measure of a user's own question gets a neutral sentence, which depends on the kind of data.
 """
 
 from __future__ import annotations

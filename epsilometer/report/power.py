@@ -1,4 +1,4 @@
-"""The probability that a rule would say *disagrees* if a claim were false.
+"""The probability that a rule of `report.agreement` says *disagrees* if a claim is false.
 
 A result decides a claim, for or against it, only if this probability is at least `LEAST` under an alternative that the
 paper denies: the truth is on the wrong side of the claim, at a stated distance. If a paper prints two figures, the
@@ -41,7 +41,7 @@ def power(ends: Ends, rule: str, other: Ends, against: float, *, losses: bool = 
 
 
 def power_of_share(of: int, disagrees: Callable[[int], bool], truths: tuple[float, ...]) -> float:
-    """Return the probability of *disagrees* for a share of n texts, under the alternative with the largest probability.
+    """Return the probability of *disagrees* for a share of n texts: the largest over the alternatives.
 
     of: n; disagrees: returns True if a count of the n texts disagrees; truths: the shares under the alternatives, which
     are clipped to 0 to 1.

@@ -120,7 +120,7 @@ def figure(table: pl.DataFrame) -> Specification:
 
 
 def _datasets(table: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """Return the figure's data: the measurements, the ends of the line of true losses and its band, and its label."""
+    """Return the figure's data: the measurements, the ends of the line of true losses and its band, and a label."""
     rows = [
         {
             **row,

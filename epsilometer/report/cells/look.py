@@ -22,7 +22,7 @@ from epsilometer.report.section import Section
 from epsilometer.report.table import NAMED, Table, records
 from epsilometer.report.wording import loss_between, unbounded
 
-_BESIDE = "embedding"  # all other attacks are compared with this one, as in TeDA's table 2
+_BESIDE = "embedding"  # the attack that all others are compared with, as in TeDA's table 2
 _TEXTS = 512  # number of texts for the norms of latents, as for signal over noise
 
 
@@ -122,7 +122,7 @@ def attacks_table(results: TextResults) -> Table:
 
 
 def _by_words(row: dict[str, Any]) -> float | None:
-    """Return the claim per word times the mean number of words; None unless claims of a text's units add up."""
+    """Return the claim per word times the mean number of words; None unless the claim is a sum over words or tokens."""
     if row["composed"] is None or not row["units"]:
         return None
     stated, _, rest = row["claim"].partition(" per ")  # as `Guarantee.describe` writes it

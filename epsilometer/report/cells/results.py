@@ -34,7 +34,7 @@ class TextResults(Results[TextsParams]):
         return self._of_cells(curves_path, EXACT_CURVES)
 
     def _of_cells(self, path: Callable[[str], Path], schema: Schema) -> pl.DataFrame:
-        """Return one table with the rows of all cells; audits of earlier versions may lack some."""
+        """Return one table with the rows of all cells. Audits of earlier versions may lack files of some cells."""
         paths = [path(cell) for cell in self.params.cells]
         return self.tables(filter(self.has, paths), schema)
 

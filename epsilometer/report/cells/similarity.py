@@ -147,7 +147,7 @@ def _panel(
 
 
 def _ends(values: pl.Series) -> tuple[float, float]:
-    """Return the range of a metric's axis: 0 to 1, or wider for other values; for large values their own range."""
+    """Return the range of a metric's axis: 0 to 1, wider if values exceed it; the range of values if some are large."""
     ordered = values.sort()
     low, high = float(ordered[0]), float(ordered[-1])
     return (max(low, 1e-3), high) if high > _LARGE else (min(0.0, low), max(1.0, high))

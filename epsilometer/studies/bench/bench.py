@@ -1,4 +1,4 @@
-"""The bench: every estimator runs on the same samples of every mechanism. Its bounds are compared with the true loss.
+"""The bench: every estimator runs on the same samples of every mechanism. Bounds are compared with the true loss.
 
 Losses are in nats.
 """

@@ -29,7 +29,7 @@ from epsilometer.text.sentences import sentences
 
 
 def main(name: str) -> None:
-    """Write the folder data/rewriters/<name>: the model, rewriter.json, and about.json with the ids of its texts."""
+    """Write the folder data/rewriters/<name>: the model, rewriter.json, and about.json with its training texts' ids."""
     params = read_params()
     entry = params.rewriters[name]
     how = build(AdversarialTraining, entry.training, f"rewriters.{name}.training")
