@@ -138,7 +138,7 @@ class Leaks(TypedDict, total=False):
 
 @pytest.fixture
 def assert_leaks_at_most() -> Callable[..., None]:
-    """Return a check that fails if a rewriter exceeds a limit, or if the budget does not decide it."""
+    """Return a check that fails if a rewriter exceeds a limit, or if `budget` rewrites are too few to decide."""
     import polars as pl
 
     from epsilometer.auditing.gate_statistics import STANDARD

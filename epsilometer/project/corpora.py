@@ -18,11 +18,11 @@ from epsilometer.project.sections import Dataset
 
 
 def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus:
-    """Return the prepared corpus of a data set. count: the number of texts to generate; by default as in its entry.
+    """Return the prepared corpus of a data set. count: how many texts a generator writes; by default as in params.yaml.
 
     If the entry has `group` or `resplit`, the table has the grouping columns and `GROUP`, the number of each row's
-    group (`corpora.parts`). The table of a data set of pairs has both sides. Raises UserError for unreadable texts, and
-    for a pair that lacks a side.
+    group (`corpora.parts`). Pairs have a column for each side. Raises UserError for unreadable texts, and for a pair
+    that lacks a side.
     """
     dataset = params.datasets[name]
     columns = tuple(dict.fromkeys((*dataset.labels, *dataset.group, *dataset.sides)))
@@ -95,8 +95,8 @@ def _of_length(table: pl.DataFrame, fewest: int, most: int, place: str) -> pl.Da
 
 
 def _with_public(table: pl.DataFrame, share: float, place: str) -> pl.DataFrame:
-    """Return the table with the public part as a split. Raises UserError if it exists already, or if a part is
-    empty."""
+    """Return the table with the split `public`. Raises UserError if the table has this split already, or if the public
+    part or the rest is empty."""
     if PUBLIC in table["split"]:
         raise UserError(
             f"{place}: the data set has a split {PUBLIC!r} of its own; leave {place.split('.')[-1]} out", "EPS-P053"
@@ -112,14 +112,14 @@ def _with_public(table: pl.DataFrame, share: float, place: str) -> pl.DataFrame:
 
 
 def _merged(table: pl.DataFrame, label: str, merged: Mapping[str, Sequence[str]], place: str) -> pl.DataFrame:
-    """Return the table with the label's classes renamed, and null for other classes. Raises as `_of_classes`."""
+    """Return the table with classes of the label merged, and other classes null. Raises as `_of_classes` does."""
     table = _of_classes(table, label, [part for parts in merged.values() for part in parts], place)
     names = {part: name for name, parts in merged.items() for part in parts}
     return table.with_columns(pl.col(label).replace_strict(names, default=None, return_dtype=pl.String))
 
 
 def _of_classes(table: pl.DataFrame, label: str, classes: Sequence[str], place: str) -> pl.DataFrame:
-    """Return the table with the label null for other classes. Raises UserError for an unknown label or class."""
+    """Return the table with other classes of the label null. Raises UserError for an unknown label or class."""
     if label not in table.columns:
         raise unknown(f"label in {place}", label, table.columns)
     for name in classes:
@@ -129,10 +129,10 @@ def _of_classes(table: pl.DataFrame, label: str, classes: Sequence[str], place: 
 
 
 def chunked(table: pl.DataFrame, size: int, agreeing: Sequence[str]) -> pl.DataFrame:
-    """Return chunks of `size` texts with equal values in the columns `agreeing`; the last chunk may have fewer texts.
+    """Join texts with equal values in columns `agreeing` into chunks of `size`. A value's last chunk may be smaller.
 
-    The IDT paper (appendix D) joins sentences of TOEFL11 in fives in this way. table: rows with a blank `text` are left
-    out; every other column has the value of a chunk's first text. Chunks are in the order of their first texts.
+    The IDT paper (appendix D) joins sentences of TOEFL11 in fives in this way. Blank texts are left out. Columns other
+    than `text` have the values of a chunk's first text. Chunks are in the order of their first texts.
     """
     worded = table.filter(pl.col("text").str.strip_chars() != "")
     number = pl.int_range(pl.len()).over(agreeing) // size

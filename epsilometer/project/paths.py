@@ -30,12 +30,12 @@ Reader = Callable[[str, tables.Schema], pl.DataFrame]
 
 
 def prepared(dataset: str, read: Reader = tables.read) -> pl.DataFrame:
-    """Return all prepared texts of a data set, from all splits. read: reads a table of a schema."""
+    """Return all prepared texts of a data set, from all splits. read: a function that reads a file with a schema."""
     return read(f"data/prepared/{dataset}.parquet", PREPARED)
 
 
 def audited(params: ProjectParams, dataset: str, read: Reader = tables.read) -> pl.DataFrame:
-    """Return the prepared texts of the audited split, in the order of the candidates' numbers."""
+    """Return the prepared texts of the audited split. Candidates are numbered by their rows in this table."""
     return prepared(dataset, read).filter(split=params.datasets[dataset].use)
 
 

@@ -1,7 +1,7 @@
 """A mechanism's description in plain words: the paragraph of its file's docstring that begins with `BEGINNING`.
 
-It is read from the syntax, so nothing is imported. Docstrings are not in the record of a result's code, so an edit
-makes nothing stale.
+The file is parsed, not imported. Docstrings are not in the record of a result's code, so editing one makes no result
+stale.
 """
 
 from __future__ import annotations

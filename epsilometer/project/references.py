@@ -1,4 +1,4 @@
-"""Checks that the mechanisms, data sets, labels and models that entries of params.yaml name exist."""
+"""Checks that the mechanisms, data sets, labels and models named in params.yaml exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from epsilometer.core.guarantees import check_epsilons
 from epsilometer.project.confinement import NAME
 from epsilometer.project.sections import Cell, Dataset, MechanismEntry
 
-# Shown with an error in such an entry.
+# Shown with an error in a mechanism's entry.
 EXAMPLE = """an entry of your own looks like this:
 mechanisms:
   mine: &mine {mechanism: mine, file: mine.py, epsilons: [1, 10]}
@@ -20,7 +20,7 @@ cells:
 
 
 def check_entry(entry: MechanismEntry, place: str) -> None:
-    """Raise UserError for epsilons out of range, a path in place of a name, or a name in place of a path."""
+    """Raise UserError for epsilons out of range, unknown mechanisms, a path as the name, or a `file` other than .py."""
     if entry.epsilons is not None:
         check_epsilons(entry.epsilons, f"{place}.epsilons")
     if not NAME.fullmatch(entry.mechanism) or entry.mechanism.endswith(".py"):

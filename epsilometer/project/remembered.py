@@ -59,7 +59,7 @@ def _recall(file: Path) -> None:
 
 
 def _reader() -> str:
-    """Return the identity of the parser: its version, on this version of Python."""
+    """Return a hash of the parser's code and of the version of Python."""
     return _digest(Path(str(syntax.__file__)).read_bytes() + b"\0" + sys.version.encode())
 
 

@@ -50,7 +50,7 @@ Precision = Literal["float32", "bfloat16", "auto"]
 
 
 class Section(BaseModel):
-    """A part of params.yaml: frozen; it refuses unknown keys, NaN and infinite numbers."""
+    """A frozen part of params.yaml. Unknown keys, NaN and infinite numbers are refused."""
 
     # Validators are built for the whole file or at first use; building one for each section would take a third of the
     # load time.
@@ -95,14 +95,14 @@ class Resplit(Section):
 
 
 class SetTrials(Section):
-    """Trials of sets of texts, on which worth, loss and ceilings are computed."""
+    """Trials on random sets of texts, from which worth (mean cosine), loss and ceilings are computed."""
 
     size: Annotated[int, Field(ge=2, le=LARGEST_SET)] = Field(10, description="The number of texts in a set.")
     count: PositiveInt = Field(100, description="How many sets are drawn; each gets one trial.")
 
 
 class Chunks(Section):
-    """Settings for joining texts to longer texts, such as the sentences of an essay."""
+    """Settings for joining short texts, such as the sentences of an essay, to longer texts."""
 
     texts: Annotated[int, Field(ge=2)] = Field(
         description="How many texts are joined into one; the last may have fewer."
@@ -126,7 +126,7 @@ class _Bounds(Section):
 
 
 class Length(_Bounds):
-    """The numbers of words of the texts that are read."""
+    """Bounds on the number of words of a text; texts outside them are left out."""
 
     least: PositiveInt = Field(description="The fewest words of a text.")
     most: PositiveInt = Field(description="The most words of a text.")
@@ -280,7 +280,7 @@ class Words(Section):
 
 
 class MechanismEntry(Section):
-    """A mechanism to audit: a shipped mechanism, or a file of your own; its resource and settings."""
+    """A mechanism to audit, shipped or in a file of your own, with its resource and settings."""
 
     mechanism: str = Field(description="The name of a shipped mechanism, or of your own.")
     file: str | None = Field(None, description="The Python file of a mechanism of your own, from the project's folder.")
@@ -299,7 +299,7 @@ class MechanismEntry(Section):
 
 
 class Cell(MechanismEntry):
-    """A mechanism on a data set, which DVC reruns as a whole."""
+    """A data set and a mechanism. DVC reruns a cell as a whole."""
 
     dataset: str = Field(description="The data set whose texts are rewritten.")
 

@@ -25,7 +25,7 @@ _NAMED = re.compile(r"^\s*site_cache_dir\s*=\s*(.*?)\s*$", re.MULTILINE)
 
 
 def keep_private(project: Path) -> Path:
-    """Make DVC keep its site cache in the project's own folder, with mode 0700, unless the user names another.
+    """Make DVC keep its site cache in a folder of the project, with mode 0700, unless the user names another folder.
 
     Returns the folder that DVC uses. Raises UserError if the folder belongs to another user, or if users who cannot
     write to the project can write to the folder.
@@ -58,7 +58,7 @@ def keep_private(project: Path) -> Path:
 def _close_locks(project: Path) -> None:
     """Close the folder of DVC's locks to other users, who could otherwise lock a file and stop every run."""
     folder = project / ".dvc/tmp"
-    with suppress(OSError):  # no .dvc, or one that nobody may write: DVC reports it
+    with suppress(OSError):  # .dvc is missing or not writable: DVC reports either
         folder.mkdir(mode=0o700, exist_ok=True)
     if folder.exists() and folder.stat().st_uid == os.geteuid():
         folder.chmod(0o700)
@@ -81,5 +81,5 @@ def _check(folder: Path, project: Path) -> None:
         )
 
 
-if __name__ == "__main__":  # set-up, so that a manual `dvc` is safe in every folder of the project
+if __name__ == "__main__":  # `make` runs this at set-up, so that `dvc` run by hand is safe, too
     keep_private(Path())

@@ -109,7 +109,7 @@ class Attribute:
         return [self._name(reader, kind) for kind in self.learners for reader in _READERS]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return the number of texts: all that have the attribute, or as many as the budget has rewrites."""
+        """Return the budget. Every text with the attribute is used, as far as the budget of rewrites reaches."""
         if limit.rate > 1 - 1e-6:
             raise UserError(f"no inference can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q024")
         _, test = self._parts(of, budget)

@@ -1,4 +1,4 @@
-"""Surviving identifiers: the share that rewrites still contain, by kind and, for planted ones, by written form.
+"""Surviving identifiers: the share that rewrites still contain, by kind and, if planted, by shape (written form).
 
 A trial is a text with one identifier of a kind. The identifiers are those that the texts' file records or, if it
 records none, planted ones (`auditing/identifiers`). The count covers every adversary: reading an identifier in a

@@ -1,10 +1,10 @@
 """Similarity of rewrites and their texts: the mean of a metric, whose limit is the smallest mean allowed.
 
-A trial is a uniformly drawn text of the subject and one fresh rewrite of it; its value is the metric of the two
+A trial is a uniformly drawn text and one fresh rewrite of it. The value of a trial is the metric of the two
 (`epsilometer.metrics`), which lies in [0, 1]. A metric in [-1, 1], such as a cosine x, is rescaled to (1 + x) / 2, and
 the mean is reported in the metric's own unit. The mean has an interval by betting (`auditing/estimation/betting.py`),
 which assumes only independent trials and this range. No adversary is involved, so both bounds cover every adversary. A
-pair without a value counts as the lowest value.
+trial without a value counts as the lowest value.
 
 Metrics without such a range, and those that grow as texts differ, are refused.
 """
@@ -58,7 +58,7 @@ class Similarity:
         return [file("metrics", str(self.metric))]
 
     def limit(self, of: Subject, allowed: float) -> Limit:
-        """Return a limit on the mean: the smallest one allowed."""
+        """Return a limit on the mean: the smallest mean allowed."""
         self._built()
         lowest = self._scale.lowest
         if not lowest < allowed < 1:
@@ -74,7 +74,7 @@ class Similarity:
         return [self._name]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return twice the number of texts that show the limit kept if rewrites equal their texts."""
+        """Return twice the texts that show the limit kept if rewrites equal texts, within [`usual`, `budget`]."""
         fewest = fewest_sets(1 - limit.rate, tests, expected=0.0, spread=0.0, errors=errors)
         if fewest is None or fewest > budget:
             needed = "more than a million" if fewest is None else f"{fewest:,}"

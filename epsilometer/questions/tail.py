@@ -29,7 +29,7 @@ LEARNING = 1000  # number of trials that choose the thresholds, at most half of 
 
 @component
 class Tail:
-    """Without settings: the attacks are those of the subject."""
+    """Without settings: the attacks are those of the audit."""
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.MORE})
@@ -48,7 +48,7 @@ class Tail:
         return [f"{name}, tail" for name in of.attacks]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return twice the number of trials that show the limit kept for an attack at chance."""
+        """Return twice the trials that show the limit kept for an attack at chance; at most the budget."""
         return min(2 * fewest_without(limit.allowed, min(1.0, errors.beta)), budget)
 
     def observe(self, of: Subject, count: int) -> Sequence[Observed]:
@@ -73,14 +73,14 @@ class Tail:
         return [Learnt(threshold(each, of.design.k, of.design.alpha)[0], thresholds(each)) for each in scored]
 
     def count(self, learnt: Sequence[Learnt], guessed: Sequence[Guessed]) -> Sequence[Hits | Confident]:
-        """Return the confident guesses of each attack."""
+        """Return the counts of confident guesses of each attack."""
         scored = [Scored(each.right, each.guesses.scores) for each in guessed]
         return [of_attack.count(each) for of_attack, each in zip(learnt, scored, strict=True)]
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """Thresholds of an attack's score: the one whose guesses prove the largest delta (`best`), and a grid."""
+    """Thresholds of an attack's score: `best`, whose guesses prove the largest delta, and a grid."""
 
     best: float
     grid: NDArray[np.floating]

@@ -1,7 +1,7 @@
 """The source of a rewrite: an attack names one of k candidate texts (TeDA, arXiv:2603.22968).
 
 A trial is a candidate set and a fresh rewrite of one of its texts. The loss, in nats, follows from the rate of right
-guesses (TeDA eq. 10). An upper bound covers the attacks that ran.
+guesses (TeDA eq. 10). An upper bound covers only the attacks that ran.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from epsilometer.core.errors import UserError
 
 @component
 class WhichText:
-    """Without settings: the attacks are those of the subject."""
+    """Without settings: the attacks are those of the audit."""
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES, Gives.MORE})
@@ -47,7 +47,7 @@ class WhichText:
         return list(of.attacks)
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return twice the number of trials that show the limit kept for an attack at chance."""
+        """Return twice the trials that show the limit kept for an attack at chance; at most the budget."""
         if not 0 < limit.rate < 1:
             raise UserError(
                 f"no success rate can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q041"

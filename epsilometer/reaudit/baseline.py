@@ -39,10 +39,10 @@ _EARLIER = ["dataset", "mechanism", "epsilon", "attack", "trials", "successes", 
 _ESTIMATES = [*_EARLIER, "delta", "candidates", "measure"]
 _WRITTEN = [_ESTIMATES[:count] for count in range(len(_EARLIER), len(_ESTIMATES) + 1)]
 _DECIMALS = 6  # decimals of written losses, in nats
-# Largest difference, in nats, of a written loss and its recomputation, perhaps by other versions of libraries.
+# Largest difference, in nats, between a written loss and its recomputation, perhaps by other versions of libraries.
 _TOLERANCE = 2 * 10**-_DECIMALS
 _DAMAGES = (OSError, ValueError, TypeError, KeyError, AttributeError, csv.Error, binascii.Error)
-_FLOATS = "float64:"  # written before outcomes that are not all 0 or 1
+_FLOATS = "float64:"  # prefix of outcomes that are not all 0 or 1
 _HITS = ["dataset", "mechanism", "epsilon", "attack", "drawn", "rewrites", "hits"]
 
 
@@ -57,7 +57,7 @@ class Baseline:
     measured: dict[Row, Measured]
 
     def check(self, now: Mapping[str, Any]) -> None:
-        """Raise UserError if an audit differs in alpha, number of candidates, attacks, or settings of its trials.
+        """Raise UserError if an audit and this baseline differ in alpha, candidates, attacks or settings of trials.
 
         now: the audit's settings. The number of trials may differ, since Fisher's test compares samples of any sizes.
         The other settings of trials must agree, because they make candidates easier or harder to tell apart, for any
@@ -78,7 +78,7 @@ class Baseline:
 def accept(
     measured: Mapping[Row, Measured], sources: Mapping[str, Record], about: Mapping[str, Any], folder: Path = Path(".")
 ) -> Baseline:
-    """Make the results of a folder's audit its baseline. about: its commit, round and `audit`.
+    """Make the results of a folder's audit the folder's baseline. about: the audit's commit, round and `audit`.
 
     Raises UserError, before writing anything, for results that `read` would refuse.
     """
@@ -132,7 +132,7 @@ def read(folder: Path = Path(".")) -> Baseline:
 
 
 def _parsed(about: Mapping[str, Any], texts: Mapping[str, str]) -> dict[Row, Measured]:
-    """Parse the texts of the files. Raises one of `_DAMAGES` if the files contradict each other or are of two audits.
+    """Parse the texts of the files. Raises one of `_DAMAGES` if the files contradict each other or are from two audits.
 
     Baselines of earlier versions have no hashes of their files.
     """
@@ -161,7 +161,7 @@ def _unlike(rule: str, before: Any, now: Any) -> UserError:
 
 
 def _trials(about: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the settings of trials by data set; earlier versions have them only among the sources."""
+    """Return the settings of trials by data set; baselines of earlier versions have them only among the sources."""
     if "trials" in about["audit"]:
         return dict(about["audit"]["trials"])
     sources = {name: source.get("settings", {}) for name, source in about["sources"].items()}
@@ -211,8 +211,7 @@ def _written(outcomes: Outcomes) -> str:
 
 
 def _outcomes(text: str, trials: int) -> Outcomes:
-    """Return the outcomes that `_written` wrote. Raises ValueError for another number of outcomes, or outside [0,
-    1]."""
+    """Return the outcomes that `_written` wrote. Raises ValueError unless each trial has one outcome in [0, 1]."""
     floats = text.startswith(_FLOATS)
     written = base64.b64decode(text.removeprefix(_FLOATS), validate=True)
     if floats:

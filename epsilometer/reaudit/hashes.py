@@ -9,5 +9,5 @@ DIGITS = 16  # hexadecimal digits: 64 bits, enough to avoid collisions among a p
 
 
 def short_hash(path: Path, more: str = "") -> str:
-    """Return the hash of a file's bytes, followed by a text."""
+    """Return the hash of a file's bytes and the text `more`."""
     return hashlib.sha256(path.read_bytes() + more.encode()).hexdigest()[:DIGITS]

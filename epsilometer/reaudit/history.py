@@ -87,7 +87,7 @@ def append(estimates: pl.DataFrame, commit: str, round: int, path: Path | str = 
 
 
 def ends_with(history: pl.DataFrame, estimates: pl.DataFrame, round: int) -> bool:
-    """Return True if the last audit of the history is this one. estimates: as for `append`."""
+    """Return True if the last audit of the history has these estimates and this round. estimates: as for `append`."""
     last = history.filter(pl.col("date") == history["date"].last(), round=round) if len(history) else history
     numbers = [*ROW, "trials", "loss", "point", "upper"]
     return last.select(numbers).equals(

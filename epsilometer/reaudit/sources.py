@@ -38,10 +38,10 @@ class Source:
 def served(
     sources: Sequence[Source], recorded: Mapping[str, Record], latest: Callable[[Record], str] | None = None
 ) -> tuple[list[Source], list[str]]:
-    """Return the sources with the latest revision of each on the hub, and descriptions of sources that did not answer.
+    """Return the sources with the latest revision of each on the hub, and descriptions of those without an answer.
 
-    A source that did not answer has its last known revision. latest: returns the newest revision of a record's `hub`;
-    by default it asks the hub.
+    If the hub does not answer, a source has its last known revision. latest: a function that returns the newest
+    revision of a record's `hub`; by default `latest_revision`.
     """
     ask, answered, unknown = latest or latest_revision, [], []
     for source in sources:

@@ -45,9 +45,9 @@ class Measured:
 class Article:
     """The measurements that a paper shows.
 
-    target: the loss of the calibration, in nats. source, texts: the name of the texts, and their number. matched: True
+    target: the loss of the calibration, in nats. source: the name of the texts. texts: their number. matched: True
     for candidates with equal numbers of words. alpha: the error of each interval. calibrated: a row for each mechanism.
-    losses, similarities: the figures of each mechanism. leaks, keeps: the rows of each pair.
+    losses, similarities: the figures of each mechanism. leaks, keeps: comparisons of pairs by loss, by similarity.
     """
 
     target: float
@@ -92,7 +92,7 @@ class Article:
 
     @cached_property
     def _name(self) -> Mapping[str, str]:
-        """The name of each mechanism in the paper. A file has its stem as name, unless another mechanism has it."""
+        """The name of each mechanism in the paper. A file is named by its stem, unless two have the same stem."""
         names = [row["mechanism"] for row in self.calibrated]
         stems = [Path(name).stem for name in names]
         return {name: stem if stems.count(stem) == 1 else name for name, stem in zip(names, stems, strict=True)}
@@ -199,7 +199,7 @@ class Article:
 
     @property
     def figure(self) -> Specification:
-        """Two panels with a row for each mechanism: the loss by each attack and the strongest, and the similarity."""
+        """Two panels with a row for each mechanism: its loss (by each attack and the strongest), and its similarity."""
         every = [each for each in self.mechanisms if each.loss]
         ends = [row["high"] for each in every for row in (*each.attacks, each.loss)]
         top = 1.05 * max([self.target, *filter(math.isfinite, ends)])
@@ -257,7 +257,7 @@ def _cell(row: Row) -> str:
 
 
 def _last(figure: str) -> str:
-    """Return the attack of `strongest: attack`, the metric of `similarity: metric`."""
+    """Return the attack in `strongest: attack`, or the metric in `similarity: metric`."""
     return figure.rpartition(": ")[-1]
 
 
@@ -266,7 +266,7 @@ def _equal(first: str, second: str, verb: str) -> str:
 
 
 def _detectable(row: Row, what: str) -> str:
-    """Return a sentence on the difference that would have been found; empty beside a finding."""
+    """Return a sentence on the difference that would have been found; empty if a difference was found."""
     least = row["detectable"]
     if least is None:
         return ""

@@ -58,5 +58,5 @@ class Bars:
 
 
 def _place(guesses: float) -> float:
-    """Return the position from chance (0) to certainty (100), with one decimal. guesses: right ones of 100."""
+    """Return the position from chance (0) to certainty (100), with one decimal. guesses: right guesses of 100."""
     return round(100 * (min(max(guesses, CHANCE), 100.0) - CHANCE) / (100.0 - CHANCE), 1)

@@ -22,7 +22,7 @@ Topics = list[tuple[str, list[str]]]
 
 @dataclass(frozen=True)
 class Body:
-    """The contents of the page, in order. mechanisms: all on the page; controls: those that are controls."""
+    """The contents of the page, in order. mechanisms: all mechanisms on it; controls: the controls among them."""
 
     title: str
     sections: Sequence[Section]

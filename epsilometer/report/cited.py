@@ -8,7 +8,7 @@ A reference has a table, a row, a column and, if the cell has several values, th
 A row is given by its first cells, as many as distinguish it from all other rows. The fourth part `Holm, tem` adjusts a
 p-value for all p-values of its column in the rows that begin with `tem` (Holm 1979).
 
-In a Markdown page a figure is a link to its table, with a plus for each space; `filled` replaces its text:
+In a Markdown page, a figure is a link to its table. After `#`, a plus stands for a space. `filled` updates the figure:
 
     [2.54 to 3.45](../results/full/losses-on-queries.csv#tem,+5;+strongest)
 """

@@ -74,7 +74,7 @@ class Filter:
     epsilon: Sequence[float] = ()
 
     def of(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Return these rows. Raises UserError for a column that the table lacks, and for a value in no row."""
+        """Return these rows of a table. Raises UserError for a column that it lacks, and for a value in no row."""
         for part in fields(self):
             values, name = getattr(self, part.name), part.name
             if not values:
@@ -131,8 +131,7 @@ def read_exact(run: Path) -> pl.DataFrame:
 
 
 def write(table: pl.DataFrame, path: Path, suffix: str | None = None, columns: Sequence[str] | None = None) -> None:
-    """Write a table as `rendered` does, in the format of a suffix, by default the path's. Raises UserError for
-    others."""
+    """Write a table as `rendered` returns it. suffix: by default the path's; UserError if it is not in FORMATS."""
     if (suffix or path.suffix) not in FORMATS:
         raise UserError(f"a file to export to must end in {', '.join(FORMATS)}, got {path.name!r}", "EPS-R017")
     tables.write_text(rendered(table, suffix or path.suffix, columns), path)

@@ -19,7 +19,7 @@ import vl_convert
 from epsilometer.core.atomic import whole, write_text
 
 Specification = dict[str, Any]
-"""A figure as self-contained Vega-Lite, which browsers draw and pictures are made from."""
+"""A figure as self-contained Vega-Lite. Browsers draw it, and pictures are made from it."""
 
 _VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])  # the version that this altair writes
 
@@ -100,7 +100,7 @@ def styles(mechanisms: Iterable[str]) -> dict[str, Style]:
 
 
 def file_name(kind: str, dataset: str) -> str:
-    """Return the name of a data set's figure of a kind, without characters that file names must not contain."""
+    """Return the file name of a data set's figure, without characters that file names must not contain."""
     return f"{kind}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', dataset)}"
 
 
@@ -135,7 +135,7 @@ class Figure:
         picture = self.svg if self.saved is None else svg(self.saved)
         write_text(picture, folder / f"{self.name}.svg")
         with whole(folder / f"{self.name}.png") as file:
-            file.write(vl_convert.svg_to_png(picture, scale=2))  # both files have no date and no name of a program
+            file.write(vl_convert.svg_to_png(picture, scale=2))  # neither file has a date or a program's name
 
     @cached_property
     def svg(self) -> str:

@@ -1,7 +1,7 @@
 """A gate's result on a limit in words: the counts, the figure at the observed rate, and the allowed value.
 
 Losses are shown as right guesses of 100 between two options, with the nats in brackets, as in the report. Each measure
-has a sentence. A measure of a user's own question gets a neutral sentence, which depends on the kind of its data.
+has a sentence. A measure of a user's own question gets a neutral sentence, which depends on the kind of data.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNLIMITED = "it has no limit, because it was right in every trial of the baseli
 
 
 def seen(judged: Judged) -> str:
-    """Return a sentence on the result and the limit, with the reason if missing answers leave it open."""
+    """Return a sentence on the result and the limit, which states if missing answers leave the result open."""
     said = _SENTENCES.get(judged.measure, _neutral)(judged)
     return f"{said}; {_allowance(judged)}" + ("; open, since answers are missing" if judged.unanswered else "")
 
@@ -45,7 +45,7 @@ def right(judged: Judged) -> int | None:
 
 
 def counted(judged: Judged) -> str:
-    """Return the numbers of right and of all trials, for a table; only of all trials if none is right or wrong."""
+    """Return the numbers of right and of all trials, for a table; only of all if trials are not right or wrong."""
     if (hits := right(judged)) is not None:
         return f"{hits:,} of {judged.trials:,}"
     if by_law(judged):

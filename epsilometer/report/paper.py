@@ -1,7 +1,7 @@
 """A page as PDF, by fpdf2, which needs no system package.
 
-It uses the standard fonts of PDF readers, which have only Latin letters. Other characters, such as in a data set's
-name, are written as code points; the HTML page shows them.
+The PDF uses the standard fonts of PDF readers, which have only Latin letters. Other characters, such as in a data
+set's name, are written as code points; the HTML page shows them.
 """
 
 from __future__ import annotations

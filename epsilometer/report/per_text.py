@@ -20,7 +20,7 @@ _LONGEST = 300  # maximum number of characters of a text on the page
 
 
 def check(path: Path) -> None:
-    """Raise UserError for a file of another format."""
+    """Raise UserError unless the name of a file ends in one of SUFFIXES."""
     if path.suffix not in SUFFIXES:
         raise UserError(
             f"--out writes {' or '.join(SUFFIXES)}, got {path.name}; give a file with one of these endings", "EPS-R019"

@@ -1,4 +1,4 @@
-"""The probability that a rule would say *disagrees* if a claim were false.
+"""The probability that a rule of `report.agreement` says *disagrees* if a claim is false.
 
 A result decides a claim, for or against it, only if this probability is at least `LEAST` under an alternative that the
 paper denies: the truth is on the wrong side of the claim, at a stated distance. If a paper prints two figures, the
@@ -6,8 +6,8 @@ stated distance is the distance between them, so the alternative reverses their 
 
 Figures are modelled as normal, with the standard deviations of their 99 % intervals, and shares of n texts as binomial.
 If an interval begins at 0, its whole length counts as the half-width. Intervals of losses widen
-with the loss. So if one loss is claimed to be larger than another, both are given the narrower of their intervals,
-because under the alternative the loss that is larger here would be the smaller one.
+with the loss, and under the alternative the loss that was measured as larger is the smaller one. So if one loss is
+claimed to be larger than another, both are given the narrower of their intervals.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Ends = tuple[float, float]
 
 
 def power(ends: Ends, rule: str, other: Ends, against: float, *, losses: bool = False) -> float:
-    """Return the probability of *disagrees* if the truth is `against` on the wrong side of the other figure.
+    """Return the probability of *disagrees* if the truth is on the wrong side of the other figure, by `against`.
 
     ends: the ends of the cell's interval. other: the ends of the other figure's interval. losses: True if both
     figures are losses.
@@ -41,7 +41,7 @@ def power(ends: Ends, rule: str, other: Ends, against: float, *, losses: bool = 
 
 
 def power_of_share(of: int, disagrees: Callable[[int], bool], truths: tuple[float, ...]) -> float:
-    """Return the probability of *disagrees* for a share of n texts, under the alternative with the largest probability.
+    """Return the probability of *disagrees* for a share of n texts: the largest over the alternatives.
 
     of: n; disagrees: returns True if a count of the n texts disagrees; truths: the shares under the alternatives, which
     are clipped to 0 to 1.

@@ -57,7 +57,7 @@ class Results(Generic[P]):
         return self.held[str(path)]
 
     def audited(self, dataset: str) -> pl.DataFrame:
-        """Return the prepared texts of the audited split, in the order of the candidates' numbers."""
+        """Return the prepared texts of the audited split. Candidates are numbered by their rows in this table."""
         return paths.audited(self.params, dataset, self.table)
 
     @property
@@ -76,7 +76,7 @@ class Results(Generic[P]):
         return self.audited(dataset)["text"].to_list()
 
     def shown(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Return a table with texts unchanged; raises UserError unless all its data sets are public."""
+        """Return a table that contains texts, as it is; raises UserError unless all its data sets are public."""
         for dataset in table["dataset"].unique().sort():
             self._check_shown(dataset, self.public)
         return table

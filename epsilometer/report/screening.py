@@ -1,4 +1,4 @@
-"""Screening of people's texts for the report: texts with a name, number, address or strong word are not shown.
+"""Screening of people's texts for the report: texts with a name, number, address or offensive word are not shown.
 
 The embedded tagger finds names, as runs of proper nouns. Presidio's recognisers and a wider pattern (any digit, `#`,
 `@` or web address) find addresses and numbers. A name that the tagger takes for a common noun is missed, so screened

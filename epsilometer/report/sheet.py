@@ -1,6 +1,6 @@
 """A self-contained HTML page of headings, sentences and tables, without scripts, which can be printed.
 
-It does not use the report's templates, because these need packages that a gate does not.
+It does not use the report's templates, because these need packages that a gate must not depend on.
 """
 
 from __future__ import annotations

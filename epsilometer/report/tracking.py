@@ -24,7 +24,7 @@ def track(audit: pl.DataFrame | str | Path) -> None:
     """Log an audit to the active run of MLflow, of Weights & Biases, or of both.
 
     audit: the result of `epsilometer.audit`, or the folder of a project's audit. Each row gives the metrics loss and
-    upper, in nats (without infinite values), and delta_at_4_low if testable. Their names begin with
+    upper, in nats (without infinite values), and delta_at_4_low if testable. Metric names begin with
     dataset/mechanism/epsilon/attack, as far as the table has these columns. The whole table, which contains no text, is
     also logged. Raises UserError if no run is active.
     """

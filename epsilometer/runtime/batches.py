@@ -1,7 +1,7 @@
 """Record the batch sizes of networks in a stage on a GPU, where kernels and rounding depend on a batch's shape.
 
-On CUDA, the number of rows of a batch follows from the model, the lengths of the texts and a budget of bytes. It is
-halved when memory runs out. A stage that used CUDA records batch sizes and halvings by model in
+On CUDA, the number of rows of a batch follows from the model, the lengths of the texts and a budget of bytes. When
+memory runs out, the number is halved. A stage that used CUDA records batch sizes and halvings by model in
 `data/batches/STAGE[/ENTRY].json`. On the processor, shapes are constants, and there is no record. If a killed stage is
 resumed, the record has the batches of all runs of the stage.
 """
@@ -28,7 +28,7 @@ _noted: set[str] = set()
 def noted(model: str, budget: int, halvings: int, *, each: int | None = None, rows: int | None = None) -> None:
     """Note, once per process, that a model's batches have `rows` rows of `each` bytes.
 
-    budget: the bytes of a batch, after `halvings` halvings.
+    budget: the bytes that a batch may take. halvings: how often the number of rows was halved.
     """
     if (folder := os.environ.get(_NOTES)) is None:
         return
@@ -42,7 +42,7 @@ def noted(model: str, budget: int, halvings: int, *, each: int | None = None, ro
 
 @contextmanager
 def recorded(stage: str) -> Iterator[None]:
-    """Write the record of a stage, such as "rewrite/queries-tem", after the block; delete the record without notes.
+    """Write the record of a stage, such as "rewrite/queries-tem", after the block; delete it if there are no notes.
 
     After an exception the notes stay, for the run that resumes the stage.
     """

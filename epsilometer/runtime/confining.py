@@ -11,7 +11,7 @@ from epsilometer.core import resource_limits
 
 
 def confine() -> None:
-    """Disable core dumps of this process, which could contain texts, and limit the processes that it starts.
+    """Disable core dumps of this process, which could contain texts, and limit the number of processes.
 
     The limit is the user's present number of processes and threads plus `resource_limits.PROCESSES`. The kernel does
     not enforce it for root. The kernel also counts processes in other containers, which `/proc` does not show. If they

@@ -33,9 +33,9 @@ def is_interrupt() -> bool:
 
 
 def end_in_time(code: int) -> None:
-    """Return at once, but end the process with this code within `resource_limits.EXIT_SECONDS`.
+    """Return at once, but end the process with this exit code within `resource_limits.EXIT_SECONDS`.
 
-    The process then ends even if a thread still runs. Call it when all work is done and written.
+    The process then ends even if a thread still runs. Call this function when all work is done and written.
     """
     seconds = resource_limits.EXIT_SECONDS.value
 
@@ -49,8 +49,8 @@ def end_in_time(code: int) -> None:
 def heed_interrupts() -> None:
     """Make Ctrl-C end this process even if audited code ignores it.
 
-    It ends within `resource_limits.EXIT_SECONDS`, or at once on a second Ctrl-C. Does nothing if the signal is already
-    ignored, or has a handler other than Python's own.
+    The process ends within `resource_limits.EXIT_SECONDS`, or at once on a second Ctrl-C. Does nothing if the signal is
+    already ignored, or has a handler other than Python's own.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return

@@ -107,7 +107,7 @@ def _gpu() -> str:
 
 
 def _slow() -> list[str]:
-    """Return sentences on work that would be slow or not fit here; `epsilometer check params` covers a project."""
+    """Return sentences on work that would be slow or not fit here; `epsilometer check params` covers projects."""
     slow = []
     if "torch" in sys.modules and not sys.modules["torch"].cuda.is_available():
         slow.append("without a GPU, judges and generators of billions of parameters take seconds per text")

@@ -18,7 +18,7 @@ from epsilometer.runtime.progress import note
 
 _PAUSE = 0.02  # seconds between checks
 _HELD = 5.0  # most seconds for which children may keep a program's output open after the program's end
-_SAID = 1 << 16  # bytes at the end of standard error to store
+_SAID = 1 << 16  # number of bytes to keep from the end of standard error
 
 
 @dataclass(frozen=True)

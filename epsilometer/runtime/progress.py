@@ -24,7 +24,7 @@ _LINE = re.compile(r"(?P<label>.+): (?P<done>\d+) of (?P<total>\d+), about (?P<l
 
 
 def say(text: str) -> None:
-    """Print a line to the stream for notes. It must not quote a private text."""
+    """Print a line to the stream for notes. The line must not quote a private text."""
     print(text, file=notes(), flush=True)
 
 
@@ -71,7 +71,7 @@ def now_and_then() -> Callable[[str], None]:
 
 
 def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
-    """Yield the items and report progress as `say` does. Inside `PacedWork`, report the progress of the whole work."""
+    """Yield the items and report progress with `say`. Inside `PacedWork`, report the progress of the whole work."""
     if _pace is not None and not _pace.silent:
         yield from _pace.part(items, total)
         return

@@ -1,8 +1,7 @@
-"""The finished parts of a killed stage, from which it resumes: a stage's only state besides its outputs.
+"""The finished parts of a killed stage, from which the stage resumes: its only state besides its outputs.
 
 The runner of stages names the folder of parts by a digest of everything that DVC compares for the entry: the hashes of
-its dependencies, and its settings. With other inputs, the folder is another one. So a stage never decides what is
-stale.
+its dependencies, and its settings. Other inputs give another folder, so a stage never decides what is stale.
 """
 
 from __future__ import annotations

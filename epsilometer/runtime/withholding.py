@@ -42,7 +42,7 @@ def shows() -> bool:
 
 
 def withhold() -> bool:
-    """Redirect descriptors 1 and 2 of this process and its children to a nameless file, until it ends.
+    """Redirect descriptors 1 and 2 of this process and its children to a nameless file, until `restore`.
 
     `streams.results` and `streams.notes` still write to the original targets. All other output goes to the file, even
     of native code, threads and exit handlers. Returns False, and changes nothing, if the descriptors are already
@@ -157,7 +157,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the name of the nearest base type in a module. A type made at run time may be named by a text."""
+    """Return the name of the nearest base type in a module. The name of a type made at run time may be a text."""
     for kind in type(error).__mro__:
         if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind:
             return kind.__name__
@@ -182,7 +182,7 @@ def _of_a_library(file: Path) -> bool:
 
 
 def _beyond(stream: TextIO, former: Sequence[int]) -> TextIO:
-    """Return a stream that writes to the original target of this one, before the descriptors were redirected."""
+    """Return a stream that writes where this stream wrote before the descriptors were redirected."""
     try:
         place = stream.fileno()
     except (OSError, ValueError):  # a test's or a notebook's stream has no descriptor

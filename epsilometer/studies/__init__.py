@@ -1,4 +1,4 @@
-"""The studies, a folder each: parameters, tables, stages, section of the report, and code that only it needs.
+"""The studies. A folder has a study's parameters, tables, stages, section of the report, and code of its own.
 
 No study imports another.
 """

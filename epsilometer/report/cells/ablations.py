@@ -19,7 +19,7 @@ from epsilometer.report.wording import budget, loss_between, nats, share
 
 
 def section(results: TextResults) -> Section | None:
-    """Return losses when one factor is varied, most likely first tokens, and the mechanisms' tokens of a text."""
+    """Return losses when one factor is varied, likely first tokens of rewrites, and the mechanisms' units of a text."""
     cells = results.params.ablations
     table = results.tables([varied_path("ablations", cell) for cell in cells], ABLATIONS)
     if table.is_empty():

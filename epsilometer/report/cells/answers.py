@@ -15,7 +15,7 @@ from epsilometer.report.cells.use import UNKNOWN, Kept, Uses
 
 Budgets = Sequence[tuple[str, float | None]]  # mechanisms with their budgets
 Counts = Mapping[tuple[str, str, float | None, str], tuple[int, int]]
-"""By data set, mechanism, epsilon and limit: the number of identifiers that survived, and of all identifiers."""
+"""The numbers of surviving and of all identifiers, by data set, mechanism, epsilon and limit."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Answer:
 
     @property
     def usable(self) -> Budgets:
-        """The mechanisms with budgets within the limits, without those that hardly read the texts."""
+        """The mechanisms and budgets within the limits, without the mechanisms in `hardly`."""
         return [cell for cell in self.by.get(Status.WITHIN, ()) if cell[0] not in self.hardly]
 
     def use(self, cell: tuple[str, float | None]) -> Kept:
@@ -62,7 +62,7 @@ class Answer:
         return average.worst([row for row in whole if (row["mechanism"], row["epsilon"]) in cells])
 
     def least(self) -> Mapping[str, Any] | None:
-        """Return the row of a cell's most exceeded limit, for the cell in which this excess is smallest."""
+        """Return, for the cell that exceeds its limits least, the row of the limit that it exceeds most."""
         over: dict[tuple[str, float | None], Mapping[str, Any]] = {}
         for row in self.rows:
             if row["limit"] != ALL and row["decision"] == Status.BEYOND:

@@ -55,7 +55,7 @@ def claim_table(estimates: pl.DataFrame, verdicts: pl.DataFrame) -> Table:
 
 
 def unclaimed(estimates: pl.DataFrame) -> str:
-    """Return the mechanisms without a claim, with the budgets if a mechanism has a claim at others."""
+    """Return the mechanisms without a claim, with budgets if a mechanism has a claim at other budgets."""
     budgets = estimates.group_by("mechanism", "epsilon").agg(silent=(pl.col("verdict") == NO_CLAIM).all())
     silent = budgets.with_columns(never=pl.col("silent").all().over("mechanism")).filter("silent")
     never = silent.filter("never")["mechanism"].unique().sort().to_list()

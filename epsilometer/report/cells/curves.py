@@ -54,7 +54,7 @@ _TOOLTIP = [
     alt.Tooltip("plug_in:N", title="plug-in"),
     alt.Tooltip("correct:N", title="correct guesses"),
 ]
-# Panel of exact losses: columns of its line (the band's lower end), of the band's upper end, and of its dots.
+# For each panel of exact losses: the columns of the line (the band's lower end), of the band's upper end, and of dots.
 MEASURES = {
     "exact: average over pairs": ("average_low", "average_high", "average"),
     "exact: median to 95 % of pairs": ("median", "q95", "median"),
@@ -209,7 +209,7 @@ class _Panels:
         tooltip: list[alt.Tooltip],
         ceiling: float | None = None,
     ) -> None:
-        """Add a panel with these rows. ceiling: for rows of exact losses, the ceiling of the trials, to draw it too."""
+        """Add a panel with these rows. ceiling: the trials' ceiling, for rows of exact losses; None if rows have it."""
         number, exact = len(self.charts), ceiling is not None
         ceilings = [ceiling] if ceiling is not None else sorted({row["ceiling"] for row in rows})
         axis, scale = height

@@ -76,7 +76,7 @@ def sentence(params: TextsParams, names: Iterable[str]) -> str:
 
 
 def audited(results: TextResults, datasets: Iterable[str]) -> str:
-    """Return a sentence on the audited texts of data sets: real, or generated, which prove nothing about real texts."""
+    """Return a sentence on audited texts (real, own or generated). Generated texts prove nothing about real texts."""
     named: dict[str, list[str]] = {}
     for name in dict.fromkeys(datasets):
         source = results.params.datasets[name].source

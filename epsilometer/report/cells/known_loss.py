@@ -27,7 +27,7 @@ INSTRUMENT: Schema = {
 
 
 def section(results: TextResults) -> Section | None:
-    """Return the audit's figures compared with known losses; None without the table."""
+    """Return the audit's figures compared with known losses; None if the table has no rows."""
     table = results.table(PATH, INSTRUMENT)
     if table.is_empty():
         return None
@@ -67,9 +67,9 @@ def fault(table: pl.DataFrame) -> str:
 
 
 def figure(table: pl.DataFrame) -> Specification:
-    """Return the measured against the true loss of two-text randomised response, which is exactly epsilon.
+    """Return the figure of measured against true losses of two-text randomised response. The true loss is epsilon.
 
-    The left panel has losses, the right panel shares of the true loss, where the intervals are visible. table: columns
+    The left panel has losses. The right panel has shares of the true loss, so that intervals show. table: columns
     epsilon, trials, loss, point, upper and ceiling, with one row per budget.
     """
     datasets = _datasets(table)
@@ -120,7 +120,7 @@ def figure(table: pl.DataFrame) -> Specification:
 
 
 def _datasets(table: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """Return the figure's data: the measurements, the ends of the line of true losses and its band, and its label."""
+    """Return the figure's data: the measurements, the ends of the line of true losses and its band, and a label."""
     rows = [
         {
             **row,

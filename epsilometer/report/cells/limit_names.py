@@ -9,6 +9,6 @@ _NAMES = {LOSS: "guesses between two texts", DELTA: "rare outputs"}
 
 
 def limit_name(limit: str) -> str:
-    """Return `guesses between two texts`, `rare outputs`, `names` or `gender`. limit: as in the table of decisions."""
+    """Return the name of a limit, such as `rare outputs` or `gender`. limit: as in the table of decisions."""
     kind, _, of = limit.partition(": ")
     return plural(of) if kind == IDENTIFIERS and of else _NAMES.get(limit, of or limit)

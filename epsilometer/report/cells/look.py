@@ -22,12 +22,12 @@ from epsilometer.report.section import Section
 from epsilometer.report.table import NAMED, Table, records
 from epsilometer.report.wording import loss_between, unbounded
 
-_BESIDE = "embedding"  # all other attacks are compared with this one, as in TeDA's table 2
+_BESIDE = "embedding"  # the attack that all others are compared with, as in TeDA's table 2
 _TEXTS = 512  # number of texts for the norms of latents, as for signal over noise
 
 
 def section(results: TextResults) -> Section | None:
-    """Return the findings of automatic checks; None without a table of outputs."""
+    """Return the findings of automatic checks; None if the table of outputs has no rows."""
     outputs = results.table("data/outputs.parquet", OUTPUTS)
     if outputs.is_empty():
         return None
@@ -90,8 +90,8 @@ def outputs_table(results: TextResults, outputs: pl.DataFrame) -> Table:
 def attacks_table(results: TextResults) -> Table:
     """Return a row per cell, epsilon and attack.
 
-    It has the losses by two estimators and from fewer trials, and the numbers of guesses that only one attack got
-    right.
+    A row has the losses by two estimators and from fewer trials. It also has the numbers of trials in which only this
+    attack, or only the embedding attack, was right.
     """
     estimators = results.table("data/estimators.parquet", ESTIMATORS)
     disputes = results.table("data/disagreements.parquet", DISAGREEMENTS)
@@ -122,7 +122,7 @@ def attacks_table(results: TextResults) -> Table:
 
 
 def _by_words(row: dict[str, Any]) -> float | None:
-    """Return the claim per word times the mean number of words; None unless claims of a text's units add up."""
+    """Return the claim per word times the mean number of words; None unless the claim is a sum over words or tokens."""
     if row["composed"] is None or not row["units"]:
         return None
     stated, _, rest = row["claim"].partition(" per ")  # as `Guarantee.describe` writes it

@@ -14,7 +14,7 @@ _SHOWN = 3  # maximum number of listed limits
 
 
 def step(each: Answer, table: pl.DataFrame) -> str:
-    """Return the next step on a data set, with names. table: schema `DECISIONS`, of all data sets."""
+    """Return the next step on a data set, with names of mechanisms. table: schema `DECISIONS`, of all data sets."""
     if more := each.keeping(True):
         several = "; of several mechanisms, the first by name" if len(names_of(more)) > 1 else ""
         return (

@@ -34,7 +34,7 @@ class TextResults(Results[TextsParams]):
         return self._of_cells(curves_path, EXACT_CURVES)
 
     def _of_cells(self, path: Callable[[str], Path], schema: Schema) -> pl.DataFrame:
-        """Return one table with the rows of all cells; audits of earlier versions may lack some."""
+        """Return one table with the rows of all cells. Audits of earlier versions may lack files of some cells."""
         paths = [path(cell) for cell in self.params.cells]
         return self.tables(filter(self.has, paths), schema)
 
@@ -45,7 +45,7 @@ class TextResults(Results[TextsParams]):
 
     @property
     def unread(self) -> dict[tuple[str, str], list[str]]:
-        """The data sets whose texts a mechanism hardly reads, with the shares (`rows.unread`); without controls."""
+        """Large shares of unread words and texts, by data set and mechanism (`rows.unread`); without controls."""
         controls = self.estimates.filter("control")["mechanism"].unique().to_list()
         outputs = self.table("data/outputs.parquet", OUTPUTS)
         return unread(outputs.filter(~pl.col("mechanism").is_in(controls)))

@@ -147,15 +147,14 @@ def _panel(
 
 
 def _ends(values: pl.Series) -> tuple[float, float]:
-    """Return the range of a metric's axis: 0 to 1, or wider for other values; for large values their own range."""
+    """Return the range of a metric's axis: 0 to 1, wider if values exceed it; the range of values if some are large."""
     ordered = values.sort()
     low, high = float(ordered[0]), float(ordered[-1])
     return (max(low, 1e-3), high) if high > _LARGE else (min(0.0, low), max(1.0, high))
 
 
 def _shapes(part: pl.DataFrame, ends: tuple[float, float]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the histograms' bars, scaled so that each budget's longest has the same width, and each budget's
-    quartiles."""
+    """Return the bars of histograms, and the quartiles, by budget. The longest bars of all budgets are equally wide."""
     low, high = ends
     large = high > _LARGE
     edges = np.geomspace(low, high, _BINS + 1) if large else np.linspace(low, high, _BINS + 1)

@@ -49,7 +49,10 @@ def _in_a_cell(cell: pl.DataFrame) -> str:
 
 
 def _survived(cell: Mapping[str, Any]) -> str:
-    """Return `3.1 % of` or `1 of 3`; `not testable:` if none was found by patterns, which a masker may also use."""
+    """Return `3.1 % of` or `1 of 3`; `not testable:` if patterns found some identifiers and none survives.
+
+    A masker may use the same patterns.
+    """
     if cell["recorded"] != cell["identifiers"] and not cell["survived"]:
         return "not testable:"
     count = survived(cell["survived"], cell["identifiers"])

@@ -1,6 +1,6 @@
-"""How useful rewrites are: their similarity to the texts, compared with one fixed sentence's, and as training data.
+"""The utility of rewrites: their similarity to texts, compared with that of one fixed sentence, and as training data.
 
-The mean cosine of text and rewrite is measured on data sets with trials on random sets of texts, one trial per set
+For data sets with trials on random sets of texts, the mean cosine of text and rewrite is measured, by one trial per set
 (schema `POSSIBLE`). The fixed sentence is the public text with the largest mean cosine to all texts of the sets.
 Rewrites are more useful than this sentence if the lower bound of their mean cosine (of a two-sided interval at the
 audit's alpha) exceeds the sentence's mean cosine. If classifiers were trained on rewrites (`DOWNSTREAM`), their macro
@@ -55,8 +55,7 @@ class Kept:
 
     @property
     def share(self) -> str:
-        """The cosine as a share of the fixed sentence's: `131 %`; empty if not measured, or without a positive
-        cosine."""
+        """The cosine as a share of the fixed sentence's cosine: `131 %`; empty if not measured, or if that is <= 0."""
         if self.worth is None or self.fixed is None or self.fixed <= 0:
             return ""
         return f"{rounded(100 * self.worth / self.fixed, 0, DOWN):.0f}\N{NO-BREAK SPACE}%"

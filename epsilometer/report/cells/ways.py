@@ -66,7 +66,7 @@ def section(results: TextResults) -> Section | None:
 def sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a sentence for each way: its F1 and its command. rows: a data set's rows, with `guesses` and `limits`.
 
-    The rewrites are those with the best F1 on separate texts, among the ones within the limits if there are any.
+    The rewrites shown have the best F1 on separate texts. If any rewrites are within the limits, only these compete.
     """
     public = next(row for row in rows if row["way"] == "public")
     release = next(row for row in rows if row["way"] == "release")

@@ -24,7 +24,7 @@ from epsilometer.studies.anonymity.victims import NUMBER, TASK, fine_tuning, see
 
 
 def kinds(params: AnonymityParams, role: str) -> list[str]:
-    """Return the kinds of classifier to train for a label of this role. A number excludes transformers."""
+    """Return the kinds of classifier to train for a label of this role. Transformers do not learn numbers."""
     return [kind for kind in params.classification.kinds if role != NUMBER or kind != TRANSFORMER]
 
 

@@ -163,7 +163,7 @@ def _say_outcomes(table: pl.DataFrame, meanings: Mapping[str, str]) -> None:
 def _say_unread(counts: Unread) -> None:
     """Print the numbers of truncated texts and of out-of-vocabulary words, which the mechanism cannot change.
 
-    It is a warning if more than half of the words are out of vocabulary.
+    The message is a warning if more than half of the words are out of vocabulary.
     """
     if counts.cut:
         note(f"{counts.cut:,} of {counts.texts:,} texts are longer than the classifiers read; the rest stays unchanged")

@@ -3,10 +3,10 @@
 The prompts follow IDT, table E.1. A valid answer is a JSON object with the key `class`. After an answer of another form
 or without a known class, the question is asked once more. A second such answer is unusable and counts as wrong. The
 share of unusable answers is reported with the accuracy. (The paper reports an accuracy of .061 for ChatGPT on its
-rewrites with five countries, far below chance; without the share of unusable answers its cause cannot be known.) With
+rewrites with five countries, far below chance; without the share of unusable answers, the cause cannot be known.) With
 `top: 3` the model lists up to three classes, the most likely first.
 
-`prompt` is the name of one of the paper's prompts, or your own text that contains {label} and {classes}.
+`prompt` is the name of one of the paper's prompts, or your own text that contains {classes}, and perhaps {label}.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The meaning of each status of a rewrite, by mechanism, and a test whether a mechanism considers the labels to keep.
+"""The meaning of each status of a rewrite, by mechanism, and a check if a mechanism considers the labels to keep.
 
 The meanings in `core.outcomes` apply to a mechanism that asks all auxiliaries, about labels to hide and to keep. For a
 mechanism that asks fewer auxiliaries, or none, `found` means less.

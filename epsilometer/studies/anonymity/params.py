@@ -240,7 +240,7 @@ class AnonymityParams(ProjectParams):
                 yield f"auxiliaries.{name}.training.model", entry.training
 
     def _check_anonymity(self, cell: AnonymityCell, place: str) -> None:
-        """Raise UserError for a cell without a label to hide, or with auxiliaries for other labels or another role."""
+        """Raise UserError for a cell of pairs, without labels to hide, or with auxiliaries of other labels or roles."""
         labels = self.classification.labels[cell.dataset]
         if self.datasets[cell.dataset].pair:
             raise UserError(

@@ -27,7 +27,7 @@ TASK, ATTRIBUTE, NUMBER = "task", "attribute", "number"
 
 
 def fine_tuning(params: AnonymityParams, training: FineTuningSettings) -> FineTuning:
-    """Return the settings of a training for `models`, with its model located."""
+    """Return the settings of a training for `models`, with the path of its model."""
     return FineTuning(**training.model_dump(exclude={"model", "seeds"}), model=located(params, training.model))
 
 

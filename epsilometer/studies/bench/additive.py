@@ -1,4 +1,4 @@
-"""Laplace and Gaussian noise added to numbers: to one, to several, and to running sums."""
+"""Laplace and Gaussian noise added to one or several numbers; the noisy numbers or their running sums are released."""
 
 from __future__ import annotations
 
@@ -78,6 +78,6 @@ def gaussian(name: str, mu: float, delta: float) -> KnownMechanism:
 
 
 def laplace_with_delta(name: str, epsilon: float, delta: float) -> KnownMechanism:
-    """Return Laplace noise that claims the smallest epsilon valid at `delta`: epsilon + 2 ln(1 - delta)."""
+    """Return Laplace noise of scale 1 / epsilon. Its claim is the least valid at `delta`: epsilon + 2 ln(1 - delta)."""
     exact = laplace(name, "Dwork et al., TCC 2006", ([0], [1]), 1 / epsilon, claim=epsilon)
     return replace(exact, claim=epsilon + 2 * math.log1p(-delta), delta=delta)

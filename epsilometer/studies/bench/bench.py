@@ -1,4 +1,4 @@
-"""The bench: every estimator runs on the same samples of every mechanism. Its bounds are compared with the true loss.
+"""The bench: every estimator runs on the same samples of every mechanism. Bounds are compared with the true loss.
 
 Losses are in nats.
 """
@@ -38,9 +38,9 @@ TRUTH: Schema = {  # a row for each mechanism, estimator and number of samples
     "pure": pl.Float64,  # the largest loss of the pair; with a delta, the smallest epsilon valid for the pair
     "guess": pl.Float64,  # the loss that follows from the success rate of the best adversary, at delta
     "at_rate": pl.Float64,  # ln(TPR / FPR) of the best test at a false-positive rate of 1 %
-    "exact_low": pl.Float64,  # the lower bound on `guess` by the exact loss
-    "exact_high": pl.Float64,  # the upper bound on `guess` by the exact loss
-    "exact_pure": pl.Float64,  # the pure loss by the exact loss
+    "exact_low": pl.Float64,  # the lower bound on `guess` that the audit computes from the law
+    "exact_high": pl.Float64,  # the upper bound on `guess` that the audit computes from the law
+    "exact_pure": pl.Float64,  # the pure loss that the audit computes from the law
     "estimator": pl.String,
     "truth": pl.Float64,  # `pure` or `guess`, whichever the estimator bounds
     "samples": pl.Int64,
@@ -145,7 +145,7 @@ class ExactFigure:
 
 
 def exact_figure(mechanism: KnownMechanism) -> ExactFigure:
-    """Return the exact loss: of the product of the output's independent parts if it has any, else of its law."""
+    """Return the exact loss, computed from the independent parts of the output if it has any, else from its law."""
     law = mechanism.law()
     parts = law.parts or (law,)
     step = 4 * _WIDTH / len(parts)

@@ -134,7 +134,7 @@ def further_rows(attackers: pl.DataFrame, attributes: Iterable[str]) -> list[dic
 
 
 def stopped_sentences(attackers: pl.DataFrame, alpha: float) -> list[str]:
-    """Return a sentence per label: the methods that stop a static attacker, and whether a retrained one does better.
+    """Return a sentence per label: the methods that stop a static attacker, and how often retraining helps attackers.
 
     McNemar's exact test on the same test texts decides. It is corrected for the number of methods (Holm) and for the
     choice of the best retrained attacker (`comparison.compare_strongest`). It assumes independent texts.

@@ -37,7 +37,7 @@ def section(results: Results[AnonymityParams]) -> Section | None:
 def beside_each_other(trained: pl.DataFrame) -> Iterator[Table]:
     """Yield the table of all tasks, in percent: their scores, and the mean drop from clean texts.
 
-    The score of a task is its accuracy; that of a number is the mean of its two correlations.
+    The score of a task is its accuracy. The score of a number is the mean of Pearson's and Spearman's correlation.
     """
     tasks = trained.filter(pl.col("role") != "attribute").with_columns(score=100 * _SCORE)
     clean = tasks.filter(setting="clean").group_by(*_TASK, "kind", maintain_order=True).agg(clean=pl.mean("score"))

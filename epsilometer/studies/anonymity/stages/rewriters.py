@@ -1,4 +1,4 @@
-"""Stage rewriters@name: train an encoder-decoder to write round trips from states that do not reveal an attribute.
+"""Stage rewriters@name: train an encoder-decoder, whose states should not reveal an attribute, to write round trips.
 
 The encoder-decoder is trained on sentences, because it rewrites sentence by sentence, and only on the auxiliaries'
 texts. A stopped run continues after the last slice of round trips, or after the last epoch.
@@ -29,7 +29,7 @@ from epsilometer.text.sentences import sentences
 
 
 def main(name: str) -> None:
-    """Write the folder data/rewriters/<name>: the model, rewriter.json, and about.json with the ids of its texts."""
+    """Write the folder data/rewriters/<name>: the model, rewriter.json, and about.json with its training texts' ids."""
     params = read_params()
     entry = params.rewriters[name]
     how = build(AdversarialTraining, entry.training, f"rewriters.{name}.training")
