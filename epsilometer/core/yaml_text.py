@@ -68,9 +68,11 @@ def _check_depth(text: str | bytes) -> None:
         for event in yaml.parse(text, FAST):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEEPEST:
-                raise UserError(
-                    f"its values are nested more than {_DEEPEST} levels deep; write them flatter", "EPS-C071"
-                )
+                raise _too_deep()
+
+
+def _too_deep() -> UserError:
+    return UserError(f"its values are nested more than {_DEEPEST} levels deep; write them flatter", "EPS-C071")
 
 
 @contextmanager
@@ -89,22 +91,26 @@ def _in_bounds() -> Iterator[None]:
 
 
 def _check(root: yaml.Node) -> None:
-    """Raise UserError if aliases repeat more values than `resource_limits.YAML_NODES`, or a node contains itself."""
-    sizes: dict[int, int | None] = {}  # number of values that each node expands to; None: being counted
+    """Raise UserError if aliases nest too deeply, repeat too many values, or if a node contains itself."""
+    sizes: dict[int, tuple[int, int] | None] = {}  # values and levels that each node expands to; None: being counted
     written = 0
 
-    def size(node: yaml.Node) -> int:
+    def size(node: yaml.Node) -> tuple[int, int]:
         nonlocal written
         if id(node) not in sizes:
             sizes[id(node)] = None
             own = 1 + (len(node.value) // _LINE if isinstance(node, yaml.ScalarNode) else 0)
             written += own
-            sizes[id(node)] = own + sum(map(size, _children(node)))
+            parts = [size(child) for child in _children(node)]
+            levels = max((level for _, level in parts), default=-isinstance(node, yaml.ScalarNode)) + 1
+            sizes[id(node)] = own + sum(count for count, _ in parts), levels
+            if levels > _DEEPEST:
+                raise _too_deep()
         if (total := sizes[id(node)]) is None:
             raise UserError(f"an anchor{_place(node)} contains an alias of itself; write the value out", "EPS-C074")
         return total
 
-    if size(root) - written > resource_limits.YAML_NODES.value:
+    if size(root)[0] - written > resource_limits.YAML_NODES.value:
         raise UserError(
             f"aliases (*name) repeat more than {resource_limits.YAML_NODES.value} values, or lines of {_LINE} "
             f"characters; write the values out, or, {resource_limits.YAML_NODES.remedy}",

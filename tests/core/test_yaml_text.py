@@ -75,3 +75,14 @@ def test_the_measure_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EPSILOMETER_YAML_NODES", "many")
     with refused("EPS-C046", "0", "many"):
         load("a: &a [1]\nb: [*a]\n")
+
+
+@pytest.mark.parametrize("levels", [100, 101])
+def test_values_are_as_shallow_through_aliases_as_written_out(levels: int) -> None:
+    """A list at the top holds a chain of lists, each of which holds an alias of the one before."""
+    chain = "".join(f"- &n{i} [{f'*n{i - 1}' if i else 1}]\n" for i in range(levels - 1))
+    if levels > 100:
+        with refused("EPS-C071"):
+            load(chain)
+    else:
+        assert len(load(chain)) == levels - 1

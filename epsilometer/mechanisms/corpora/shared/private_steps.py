@@ -66,9 +66,10 @@ def noise_for(epsilon: float, delta: float, schedule: Poisson, *, neighbours: Ne
     eta, tau = (share * size * schedule.steps for share in ROUNDED)
     left = (delta - tau * (1 + math.exp(min(epsilon, 700.0)))) * math.exp(-eta)
     if left <= 0 or epsilon <= eta:
+        remedy = "a larger epsilon" if epsilon <= eta else "a smaller epsilon, a larger delta"
         raise UserError(
-            f"epsilon {epsilon:g} at delta {delta:g} cannot be kept in {schedule.steps:,} steps with rounded noise; "
-            "give a smaller epsilon, a larger delta, or fewer epochs",
+            f"rounding the noise of {schedule.steps:,} steps costs more than epsilon {epsilon:g} at delta {delta:g} "
+            f"allows; give {remedy}, or fewer epochs",
             "EPS-M119",
         )
     return gaussian_for(epsilon - eta, schedule, left, neighbours).sigma

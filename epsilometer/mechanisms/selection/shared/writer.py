@@ -62,8 +62,8 @@ class NoteWriter:
         room, most = self._model.room(self._longest), max(map(len, prompts), default=0)
         if most > room:
             raise UserError(
-                f"notes of {most} tokens and a text of {self._longest} exceed the writer's window of {room}; release "
-                "fewer triples, lower longest, or give a model with a larger window",
+                f"notes of {most} tokens exceed the {room} that the writer's window leaves beside a text of "
+                f"{self._longest}; release fewer triples, lower longest, or give a model with a larger window",
                 "EPS-M074",
             )
         law = TokenLaw(-1e4, 1e4, top_k=1)  # bounds too wide to clip; samples the likeliest token
