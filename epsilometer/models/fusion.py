@@ -5,9 +5,11 @@ token is sampled from
 
     p = lambda p' + (1 - lambda) q,    with the largest lambda <= 1 for which max(D(p || q), D(q || p)) <= bound.
 
-D is the Renyi divergence of order a > 1, D(p || q) = ln(sum p^a q^(1-a)) / (a - 1). Both divergences are convex in
-lambda and 0 at lambda = 0, so they grow with lambda. Bisection approaches lambda from below. All computations use
-logarithms in float64. p' and q are the model's softmax.
+D is the Renyi divergence of order a > 1, D(p || q) = ln(sum p^a q^(1-a)) / (a - 1). Both sums are convex in lambda and
+1 at lambda = 0, so both divergences grow with lambda. With t = 1 + lambda (p' / q - 1) = p / q they are sum q t^a and
+sum q t^(1-a), so p' / q and q are computed once. Chandrupatla's method brackets lambda (`scipy.optimize.elementwise`),
+and the end of the bracket is used at which both divergences are within the bound. Computations use float64. p' and q
+are the model's softmax.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from functools import partial
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize.elementwise import find_root
 from torch import Tensor
 
 from epsilometer.core.exact_samplers import ExactDraws
@@ -27,6 +30,7 @@ from epsilometer.models.generation import Prefixes, Tokens, forced, opened, plac
 from epsilometer.models.generator import Generator
 
 _CELLS = 1 << 25  # logits of given sequences in memory at a time
+_FAR = 1e6  # nats; larger divergences are cut to this, since the solver takes finite numbers
 
 
 @dataclass(frozen=True)
@@ -34,13 +38,13 @@ class Fusion:
     """The rule that mixes two distributions.
 
     order: a, the order of the divergence.
-    steps: number of steps of the bisection.
     floor: smaller log-probabilities are raised to this value in the divergences; None: exact divergences.
+    steps: number of bisections for lambda; only with a floor.
     """
 
     order: float
-    steps: int = 60
     floor: float | None = None
+    steps: int = 20
 
     def divergence(self, first: Tensor, second: Tensor) -> Tensor:
         """Return the larger of D(first || second) and D(second || first), [n], of log-probabilities [n, outputs]."""
@@ -54,14 +58,38 @@ class Fusion:
 
     def mixed(self, private: Tensor, public: Tensor, bounds: Tensor) -> Tensor:
         """Return the mixture's log-probabilities. private, public: log-probabilities [n, outputs]; bounds: [n]."""
+        beyond = torch.nonzero(self.divergence(private, public) > bounds)[:, 0]
+        if len(beyond):
+            some = private[beyond], public[beyond], bounds[beyond]
+            share = self._bisected(*some) if self.floor is not None else self._largest(*some)
+            private = private.index_copy(0, beyond, _mixture(*some[:2], share))
+        return private
+
+    def _largest(self, private: Tensor, public: Tensor, bounds: Tensor) -> Tensor:
+        """Return the largest lambda [n] within the bounds, none of which the private distribution keeps."""
+        weights, excess = public.exp(), (private - public).expm1()
+
+        def over(shares: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+            at = torch.from_numpy(rows).to(excess.device)
+            ratios = 1 + torch.from_numpy(shares).to(excess.device)[:, None] * excess[at]
+            sums = [(weights[at] * ratios**power).sum(-1) for power in (self.order, 1 - self.order)]
+            divergence = torch.maximum(*sums).log() / (self.order - 1)
+            return np.asarray((divergence.clamp(max=_FAR) - bounds[at]).cpu().numpy())
+
+        rows = np.arange(len(bounds))
+        solved = find_root(over, (np.zeros(len(rows)), np.ones(len(rows))), args=(rows,))
+        ends, values = np.array(solved.bracket), np.array(solved.f_bracket)
+        inside = np.where(values <= 0, ends, 0.0).max(axis=0)  # the end within the bound; an exact root is both ends
+        return torch.from_numpy(inside).to(bounds.device)
+
+    def _bisected(self, private: Tensor, public: Tensor, bounds: Tensor) -> Tensor:
+        """Return a lambda [n] by bisection, as the released code does."""
         low, high = torch.zeros_like(bounds), torch.ones_like(bounds)
-        whole = self.divergence(private, public) <= bounds
         for _ in range(self.steps):
             middle = (low + high) / 2
             inside = self.divergence(_mixture(private, public, middle), public) <= bounds
             low, high = torch.where(inside, middle, low), torch.where(inside, high, middle)
-        mixture = _mixture(private, public, low)
-        return torch.where(whole[:, None], private, mixture)
+        return low
 
 
 def _mixture(private: Tensor, public: Tensor, share: Tensor) -> Tensor:

@@ -118,7 +118,7 @@ class DPFusion(OneOfGrid):
         """The rule of the mixture."""
         from epsilometer.models.fusion import Fusion
 
-        return Fusion(self.order, _STEPS, _FLOOR) if self.released_code else Fusion(self.order)
+        return Fusion(self.order, _FLOOR, _STEPS) if self.released_code else Fusion(self.order)
 
     def bound(self, epsilon: float) -> float:
         """Return the bound on a token's divergence: epsilon; as published, a beta = a epsilon / 4."""

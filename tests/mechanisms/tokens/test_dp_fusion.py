@@ -163,7 +163,7 @@ def test_clamped_divergences_exceed_their_bound() -> None:
     """As in the package: a token of probability 1e-30 is compared as if it had 1e-10."""
     public = torch.tensor([[1 - 1e-30, 1e-30]], dtype=torch.float64).log()
     private = torch.tensor([[1 - 1e-11, 1e-11]], dtype=torch.float64).log()
-    clamped = Fusion(2.0, 20, math.log(1e-10)).mixed(private, public, torch.tensor([0.2], dtype=torch.float64))
+    clamped = Fusion(2.0, math.log(1e-10), 20).mixed(private, public, torch.tensor([0.2], dtype=torch.float64))
     assert Fusion(2.0).divergence(clamped, public).item() > 15
     exact = Fusion(2.0).mixed(private, public, torch.tensor([0.2], dtype=torch.float64))
     assert Fusion(2.0).divergence(exact, public).item() <= 0.2
