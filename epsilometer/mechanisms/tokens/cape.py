@@ -45,7 +45,7 @@ from pydantic import Field
 
 from epsilometer.core.component import component
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.core.laws import Laws, log_softmax, sample
+from epsilometer.core.laws import Laws, in_cache, log_softmax, sample
 from epsilometer.core.mechanism import OneOfGrid, Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
@@ -53,6 +53,8 @@ from epsilometer.mechanisms.tokens.shared.masked import MaskMechanism, word_rows
 from epsilometer.models.locate import locate
 from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words, write
+
+_SCORES = 1 << 27  # cached scores: 1 GiB
 
 
 @component
@@ -104,7 +106,7 @@ class Cape(MaskMechanism, OneOfGrid):
         rows, places = word_rows(split)
 
         def log_probabilities(wanted: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
-            utility, largest = self._utility(split, places[wanted])
+            utility, largest = self._cached(split, places[wanted])
             for epsilon in epsilons:
                 scaled = epsilon / 2 / largest
                 if self.as_published:
@@ -112,19 +114,63 @@ class Cape(MaskMechanism, OneOfGrid):
                 else:
                     yield log_softmax(utility * scaled)
 
-        return Laws(rows, len(self._vectors), log_probabilities)
+        def draw(
+            wanted: NDArray[np.integer],
+            at: NDArray[np.integer],
+            epsilons: Sequence[float],
+            uniforms: Sequence[NDArray[np.float64]],
+        ) -> list[NDArray[np.int64]]:
+            utility, largest = self._utility(split, places[wanted])
+            return [
+                drawn_from(utility, epsilon / 2 / largest, at, uniform, self.buckets if self.as_published else None)
+                for epsilon, uniform in zip(epsilons, uniforms, strict=True)
+            ]
+
+        return Laws(rows, len(self._vectors), log_probabilities, draw=draw)
+
+    def _cached(self, split: Sequence[Sequence[str]], places: NDArray[np.integer]) -> tuple[NDArray[np.float64], float]:
+        """Return `_utility`. The first scores are cached, up to 1 GiB, since a search for epsilon repeats all rows."""
+        keys = [(tuple(split[text]), int(word)) for text, word in places]
+        new = [i for i, key in enumerate(keys) if key not in self._scores]
+        computed, largest = self._utility(split, places[new])
+        room = max(0, _SCORES // len(self._vectors) - len(self._scores))
+        self._scores.update((keys[i], scores) for i, scores in zip(new[:room], computed.copy(), strict=False))
+        if len(new) == len(keys):
+            return computed, largest
+        utility = np.empty((len(keys), len(self._vectors)))
+        utility[new] = computed
+        for i in set(range(len(keys))) - set(new):
+            utility[i] = self._scores[keys[i]]
+        return utility, largest
+
+    @cached_property
+    def _scores(self) -> dict[tuple[tuple[str, ...], int], NDArray[np.float64]]:
+        return {}
 
     def _utility(
         self, split: Sequence[Sequence[str]], places: NDArray[np.integer]
     ) -> tuple[NDArray[np.float64], float]:
         """Return the scores u of all words at these places, [n, V], and Delta."""
         low, high = self._clip
-        logits = self._model.mask_logits(split, places)[:, self._pieces].astype(np.float64)
+        logits = self._model.mask_logits(split, places)
         unknown = self._index.get("unknown", 0)
         private = np.array([self._index.get(split[text][word], unknown) for text, word in places], np.int64)
-        distances = self._vectors.distances(private)
-        distances /= np.maximum(distances.max(axis=1, keepdims=True), np.finfo(float).tiny)  # the smallest is 0
-        return np.sqrt(logits.clip(low, high) - low) * np.exp(-distances), math.sqrt(high - low)
+        utility = self._vectors.distances(private)
+        for rows in in_cache(utility):
+            some = utility[rows]
+            some /= np.minimum(-some.max(axis=1, keepdims=True), -np.finfo(float).tiny)  # the smallest is 0
+            np.exp(some, out=some)
+            clipped = logits[rows][:, self._pieces].astype(np.float64).clip(low, high)
+            some *= np.sqrt(clipped - low)
+        return utility, math.sqrt(high - low)
+
+    def read(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return readings, as in `HasReadings`: the state at the mask of each word, in the order of `laws`."""
+        return self._model.states(*_masks(texts))
+
+    def recall(self, texts: Sequence[str], readings: NDArray[np.float32]) -> None:
+        """Use cached readings, as in `HasReadings`."""
+        self._model.recall(*_masks(texts), readings)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         """Return the rewrites at each epsilon. Each word of each distinct text takes one forward pass."""
@@ -141,6 +187,33 @@ class Cape(MaskMechanism, OneOfGrid):
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
         """Return the sampled words joined by single spaces."""
         return [write([self._vectors.words[unit] for unit in units.row(i)]) for i in range(len(texts))]
+
+
+def _masks(texts: Sequence[str]) -> tuple[list[list[str]], NDArray[np.int64]]:
+    """Return the words of each text, and the indices (text, word) of each word, [rows, 2]."""
+    split = [words(text) for text in texts]
+    return split, word_rows(split)[1]
+
+
+def drawn_from(
+    utility: NDArray[np.float64],
+    scale: float,
+    rows: NDArray[np.integer],
+    uniforms: NDArray[np.float64],
+    buckets: int | None,
+) -> NDArray[np.int64]:
+    """Draw a word for each number in `uniforms` [n], by inverse CDF of the law of its row.
+
+    utility: the scores [m, V] of m rows; rows: [n], ascending; buckets: None for the exponential mechanism.
+    """
+    words, starts = np.empty(len(rows), np.int64), np.searchsorted(rows, np.arange(len(utility) + 1))
+    for row, scores in enumerate(utility):
+        law = scores * scale if buckets is None else bucket_law(scores, scale, buckets)
+        law -= law.max()
+        cdf = np.cumsum(np.exp(law, out=law), out=law)
+        own = slice(starts[row], starts[row + 1])
+        words[own] = np.searchsorted(cdf, uniforms[own] * cdf[-1], side="right")
+    return np.minimum(words, utility.shape[1] - 1)
 
 
 def bucket_law(utility: NDArray[np.float64], scale: float, buckets: int) -> NDArray[np.float64]:

@@ -29,7 +29,7 @@ from epsilometer.models.locate import ENCODER
 from epsilometer.studies.leaderboard.budgets import Budget, Curve, budgets, curve
 from epsilometer.studies.leaderboard.by_law import Channel, channel
 from epsilometer.studies.leaderboard.learning import Labelled, macro_f1
-from epsilometer.studies.leaderboard.shared_budgets import Measured, shared
+from epsilometer.studies.leaderboard.shared_budgets import Measured, SharedCurve, recall, shared
 from epsilometer.studies.leaderboard.tables import (
     FRONTIERS,
     SETS,
@@ -98,7 +98,7 @@ class Comparison:
     """A mechanism on the parts of a data set.
 
     stream:   the name of its random streams.
-    measured: the folder of measurements shared with cells at other losses; None if nothing is shared.
+    measured: the folder shared with cells at other losses; None if nothing is shared.
     """
 
     parts: Parts
@@ -138,13 +138,16 @@ class Comparison:
         compared = self.parts.rewritten.take(used)
         embedded = Embedded(ENCODER, "float32", compared.vectors.astype(np.float32))
         stream = [*self.stream, lengths]
-        return curve(self.mechanism, compared.texts, places.reshape(-1, 2), embedded, stream=stream)
+        losses = curve(self.mechanism, compared.texts, places.reshape(-1, 2), embedded, stream=stream)
+        return losses if self.measured is None else SharedCurve(losses, self.measured / "losses" / lengths)
 
     def _measure(self, epsilons: Sequence[float]) -> dict[float, Measured]:
         """Rewrite all texts at these budgets and measure the rewrites.
 
         Work that does not depend on the budget is done once.
         """
+        if self.measured is not None:
+            recall(self.measured, self.mechanism, self.parts.rewritten.texts)
         rewrites = self._rewritten(self.parts.rewritten.texts, epsilons)
         public = self.parts.of(PUBLIC).texts[:_TYPED]
         return {

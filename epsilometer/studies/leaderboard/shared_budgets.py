@@ -1,9 +1,9 @@
-"""A cache of measurements at budgets that several cells of one mechanism have in common.
+"""A cache for the cells of one mechanism on a data set, which differ in their loss.
 
-If the tail binds, the second budget of a mechanism is the same at every loss. The cell that runs first measures the
-texts rewritten at this budget; the other cells read its measurement. The cache folder is named after a digest of
-everything that DVC compares for a cell, except its loss. Any change of an input changes the name, so no stale
-measurement is read.
+Their searches compute losses at many equal budgets. If the tail binds, the second budget is the same at every loss. And
+the mechanism reads the same texts. So the losses, the measurements of rewrites and the readings of the cell that runs
+first are stored, and the other cells use them. The cache folder is named after a digest of everything that DVC compares
+for a cell, except its loss. Any change of an input changes the name, so nothing stale is read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.core import tables
+from epsilometer.core.mechanism import HasReadings, Mechanism
 from epsilometer.runtime.resuming import Parts
+from epsilometer.studies.leaderboard.budgets import Curve, Lost
 from epsilometer.studies.leaderboard.tables import parts_folder
 
 FOLDER = Path("data/leaderboard_budgets")
@@ -62,6 +64,47 @@ def shared(folder: Path | None, epsilons: Sequence[float], measure: Measure) -> 
             tables.write_array(each.cosines, place / "cosines.npy")
             tables.write_json({"figures": [dict(row) for row in each.figures]}, place / "figures.json")
     return {epsilon: _read(folder / repr(epsilon)) for epsilon in epsilons}
+
+
+@dataclass(frozen=True)
+class SharedCurve:
+    """A curve whose losses are stored. folder: the folder of these losses."""
+
+    curve: Curve
+    folder: Path
+
+    @property
+    def by(self) -> str:
+        """The source of the loss, as in `Curve`."""
+        return self.curve.by
+
+    @property
+    def width(self) -> float:
+        """The precision of a search, as in `Curve`."""
+        return self.curve.width
+
+    def at(self, epsilon: float) -> Lost:
+        """Return the losses at a budget, as in `Curve`."""
+        finished = Parts(self.folder)
+        if repr(epsilon) not in finished:
+            lost = self.curve.at(epsilon)
+            ends = [np.nan if end is None else end for end in (lost.pure, lost.worst)]
+            with finished.part(repr(epsilon)) as place:
+                tables.write_array(np.array([*lost.average, *lost.delta, *ends]), place / "lost.npy")
+        low, high, little, large, pure, worst = np.load(self.folder / repr(epsilon) / "lost.npy").tolist()
+        return Lost((low, high), (little, large), *(None if np.isnan(end) else end for end in (pure, worst)))
+
+
+def recall(folder: Path, mechanism: Mechanism, texts: Sequence[str]) -> None:
+    """Use the stored readings of the texts; compute and store them first if the folder lacks them."""
+    if not isinstance(mechanism, HasReadings):
+        return
+    finished = Parts(folder)
+    if "readings" not in finished:
+        with finished.part("readings") as place:
+            tables.write_array(mechanism.read(texts), place / "readings.npy")
+    if len(readings := np.load(folder / "readings/readings.npy", allow_pickle=False)):
+        mechanism.recall(texts, readings)
 
 
 def folder_of(cell: str, dataset: str, *settings: object) -> Path | None:

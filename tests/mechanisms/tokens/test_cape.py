@@ -88,3 +88,16 @@ def test_two_words_of_the_embedded_model_exceed_the_published_claim(folder: Path
     assert np.abs(log_p[0] - log_p[1]).max() > claim.epsilon + 0.1
     (log_p,) = Cape(resource=folder).laws(["screen", "barack"]).log_probabilities(np.arange(2), [epsilon])
     assert np.abs(log_p[0] - log_p[1]).max() <= epsilon
+
+
+def test_cached_scores_and_readings_change_no_bit(folder: Path) -> None:
+    """Laws of rows that were requested before, in another order, and rewrites from readings of another instance."""
+    mechanism, fresh = Cape(resource=folder), Cape(resource=folder)
+    rows = np.arange(len(mechanism.laws(TEXTS).rows.values))
+    (first,) = mechanism.laws(TEXTS).log_probabilities(rows[::2], [20.0])
+    (mixed,) = mechanism.laws(TEXTS).log_probabilities(rows[::-1], [20.0])
+    np.testing.assert_array_equal(mixed[::-1][::2], first)
+    np.testing.assert_array_equal(mixed[::-1], next(iter(fresh.laws(TEXTS).log_probabilities(rows, [20.0]))))
+    fresh.recall(TEXTS, mechanism.read(TEXTS))
+    noise = Noise.named(len(TEXTS), 0, "cape")
+    assert fresh.rewrite(TEXTS, 20.0, noise).texts == mechanism.rewrite(TEXTS, 20.0, noise).texts
