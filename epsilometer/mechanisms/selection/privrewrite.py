@@ -44,7 +44,7 @@ with them. The paper's text calls <Phi(x), Phi(y)> "their cosine similarity", of
 averages were scaled to length 1, the lemma would be false, since one word can reverse the direction of a short average.
 `as_published: true` scales the averages without changing Delta, and its claim must fail. With plain averages, beta
 cancels if nothing is clipped and Delta < 1, since u / Delta = T (<Phi(x), Phi(y)> + beta) / 2. So the effect of beta
-that the paper reports cannot come from this formula (docs/concepts/pitfalls-models.md).
+that the paper reports cannot come from this formula (docs/concepts/pitfalls-judges.md).
 """
 
 from __future__ import annotations
