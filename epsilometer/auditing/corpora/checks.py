@@ -135,8 +135,10 @@ def for_the_curator(mechanism: CorpusMechanism, corpus: PrivateCorpus, release: 
     own, released = vectors_of([corpus.texts[row] for row in rows]), vectors_of(release.texts)
     nearness = np.concatenate([(part @ released.T).max(1) for part in np.array_split(own, 1 + len(own) // 256)])
     far, near = float((nearness < FAR).mean()), float((nearness > NEAR).mean())
+    listed = mechanism.labels if isinstance(mechanism, Counting) else release.labels or ()
     labels = None if corpus.labels is None else [corpus.labels[row] for row in rows]
-    f1 = None if labels is None else learnt(head(released, release), own, labels)
+    named = None if labels is None else [label if label in set(listed) else None for label in labels]
+    f1 = None if named is None else learnt(head(released, release), own, named)
     return ForTheCurator(corpus.count_people, f1, far, near, sample=len(rows))
 
 
@@ -154,12 +156,11 @@ def head(released: NDArray[np.float64], release: Release) -> LogisticRegression 
 def learnt(fitted: LogisticRegression | None, own: NDArray[np.float64], labels: Sequence[str | None]) -> float | None:
     """Return the macro F1 of a classifier on texts with vectors `own` and labels; None without a classifier.
 
-    Texts whose label the classifier does not have are left out.
+    Texts without a label (None) are left out. A label that the classifier lost counts with an F1 of 0.
     """
     from sklearn.metrics import f1_score
 
-    names = set() if fitted is None else set(fitted.classes_.tolist())
-    rows = [row for row, label in enumerate(labels) if label in names]
+    rows = [row for row, label in enumerate(labels) if label is not None]
     if fitted is None or not rows:
         return None
-    return float(f1_score([labels[row] for row in rows], fitted.predict(own[rows]), average="macro"))
+    return float(f1_score([labels[row] for row in rows], fitted.predict(own[rows]), average="macro", zero_division=0))

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from epsilometer.accounting.ledger import Ledger
-from epsilometer.auditing.corpora.checks import check, for_the_curator
+from epsilometer.auditing.corpora.checks import check, for_the_curator, head, learnt
 from epsilometer.auditing.corpora.publishing import Publication, statement_of
-from epsilometer.core.corpus_mechanism import PrivateCorpus
+from epsilometer.core.corpus_mechanism import PrivateCorpus, Release
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.corpora.label_shares import LabelShares
@@ -157,3 +157,11 @@ def test_figures_for_the_curator() -> None:
 
 def figures_release():  # type: ignore[no-untyped-def]
     return LabelShares(labels=NAMES).published(np.array([1, 2, 3, 4]), 1.0)
+
+
+def test_a_label_that_the_release_lost_counts_as_never_right() -> None:
+    """Two of three labels are learnt and right; the third is predicted as the second. F1: (1 + 2 / 3 + 0) / 3."""
+    vectors = np.eye(3)[[0, 0, 1, 1]]
+    fitted = head(vectors, Release(["", "", "", ""], np.ones(4), ["a", "a", "b", "b"]))
+    own = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0.9, 0.1], [1, 0, 0]])
+    assert learnt(fitted, own, ["a", "b", "c", None]) == pytest.approx((1 + 2 / 3) / 3)
