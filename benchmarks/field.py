@@ -37,15 +37,15 @@ VERDICTS = (
 )
 _ABOUT = """# Which published claims hold
 
-For whoever chooses a mechanism, reviews a paper or installs a package: what each claims, and what we computed.
+For people who choose a mechanism, review a paper or install a package: which claims hold, and how each was checked.
 
-Neighbours are texts of equally many words unless a row says otherwise. A counterexample *a of b* loses a nats where b
-are claimed. *Law* sums over all outputs; *bound* is a proof; *density* compares densities of the noise; *draws* and
+Neighbours are texts of equally many words unless a row says otherwise. In a counterexample *a of b* the loss is a nats
+and the claim b. *Law* sums over all outputs; *bound* is a proof; *density* compares densities of the noise; *draws* and
 *black box* sample the released code, together significant at 1 % (Holm); *read* computes nothing.
 
 A theorem *holds* if the docstring proves it and 1,000 words do not refute it (*density* hardly could). *Other
-neighbours* or *other granularity* than here violate nothing. The next column says how released code departs from the
-paper. A dash: not examined. Quotations come from abstracts, read-mes and two papers.
+neighbours* or *other granularity*: the claim covers other pairs or units than ours, so nothing is violated. The next
+column says how released code departs from the paper. A dash means not examined. Quotations come from abstracts, read-mes and two papers.
 
 """
 _BELOW = """
@@ -56,7 +56,7 @@ and [results](../../results/field). Counterexamples run
 ## Answers
 
 Authors can answer by an issue named "Answer: MECHANISM". Their words are printed here unchanged. We correct
-errors with their date. {answers}
+errors, and date each correction. {answers}
 """
 
 
