@@ -121,8 +121,9 @@ class Cape(MaskMechanism, OneOfGrid):
             uniforms: Sequence[NDArray[np.float64]],
         ) -> list[NDArray[np.int64]]:
             utility, largest = self._utility(split, places[wanted])
+            buckets = self.buckets if self.as_published else None
             return [
-                drawn_from(utility, epsilon / 2 / largest, at, uniform, self.buckets if self.as_published else None)
+                drawn_from(utility, epsilon / 2 / largest, at, uniform, buckets=buckets)
                 for epsilon, uniform in zip(epsilons, uniforms, strict=True)
             ]
 
@@ -200,6 +201,7 @@ def drawn_from(
     scale: float,
     rows: NDArray[np.integer],
     uniforms: NDArray[np.float64],
+    *,
     buckets: int | None,
 ) -> NDArray[np.int64]:
     """Draw a word for each number in `uniforms` [n], by inverse CDF of the law of its row.
