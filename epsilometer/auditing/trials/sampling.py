@@ -169,7 +169,7 @@ def furthest(embeddings: NDArray[np.float32], groups: NDArray[np.integer] | None
 def matched(candidates: NDArray[np.integer], words: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Return [count]: True if all candidates of a trial have equally many words. words: [texts], numbers of words.
 
-    Mechanisms on single words do not change the number of words, so it may reveal the source.
+    Mechanisms on single words keep the number of words, so this number may reveal the source.
     """
     if is_shared(candidates):
         return np.full(len(candidates), matched(candidates[:1], words)[0])
@@ -223,7 +223,7 @@ def _extend(
         score = scores(part)
         score[np.arange(len(part)), part] = -np.inf
         chosen[sets, 1] = _draw(score, np.searchsorted(part, first[sets]), uniforms[sets, 0], slope)
-    # Beginnings of two or more texts hardly ever repeat, so each set has a separate law, updated by one text per step.
+    # From the third text on, sets are not grouped: each has a separate law, updated by one text per step.
     for start in range(0, count if more > 1 else 0, rows):
         part = chosen[start : start + rows]
         every = np.arange(len(part))

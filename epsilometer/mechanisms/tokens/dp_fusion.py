@@ -8,7 +8,7 @@ The paper is published at ICLR 2026. The next token is sampled from
     with the largest lambda in [0, 1] for which max(D_a(p || p_public), D_a(p_public || p)) <= bound.
 
 p_private is the model's softmax after the text, p_public the one after its redaction, and D_a the Renyi divergence of
-order a (`models/fusion.py`). The probability of a text is the product of its tokens' p. It takes two forward passes.
+order a (`models/fusion.py`). The probability of a text is the product of its tokens' p, computed in two forward passes.
 
 The claim is for a text and its **redaction**. Each step bounds the divergence between p and p_public, and p_public is
 the distribution for the redaction itself. Renyi bounds of one order compose and convert to (epsilon, delta). So T
@@ -19,16 +19,16 @@ triangle inequality. Example for a vocabulary of two tokens, a = 2 and beta = .1
 Its probability may be .47 sqrt(s) after one secret and 4.5 s^2 after another. So D_2 between the two secrets is about
 ln(.049 / s), which is unbounded.
 
-`as_published: true` sets bound = a beta and epsilon = 4 beta. It claims T 4 beta + ln(1 / delta) / (a - 1) between any
-two texts with the same redaction, since dp-fusion-lib 0.1.0 states that its output is "statistically similar regardless
-of the specific private information present". One step at s = 1e-5 and beta = .1 refutes this claim: the claim for it is
-epsilon 11.91 at delta 1e-5, but the exact delta at 11.91 is 1.4e-3 (a test computes it). The paper claims less: by two
-reading notes on its ICLR version, neighbours (Definition 3) are documents with and without the tokens of one group of
-secrets. Between these the claim holds if a <= 4. The paper itself was not at hand. Its claim for m groups is
+`as_published: true` sets bound = a beta and epsilon = 4 beta. It claims 4 T beta + ln(1 / delta) / (a - 1) between any
+two texts with the same redaction, because dp-fusion-lib 0.1.0 calls its output "statistically similar regardless of the
+specific private information present". One step at s = 1e-5 and beta = .1 refutes this claim: the claim for it is
+epsilon 11.91 at delta 1e-5, but the exact delta at 11.91 is 1.4e-3 (a test computes it). The paper was not at hand. Two
+reading notes on its ICLR version state a weaker claim, whose neighbours (Definition 3) are documents with and without
+the tokens of one group of secrets. Between these the claim holds if a <= 4. The paper's claim for m groups is
 T ln((m - 1 + e^(4 (a - 1) beta)) / m) / (a - 1) + ln(1 / delta) / (a - 1), which for one group is the claim above.
 
-`released_code: true` (with as_published) uses that package's 20 bisections, and raises smaller probabilities to 1e-10,
-but only in the divergences. The bound then does not hold against the redaction either.
+`released_code: true` (with as_published) uses that package's 20 bisections, and raises probabilities below 1e-10 to
+1e-10, but only in the divergences. The bound then does not hold against the redaction either.
 
 Secrets are the words in the file `secrets`, or without a file all words with a capital letter or a digit. Each is
 replaced by one `_`. A secret that is not marked is part of the public text, and texts that differ in it are not covered
@@ -126,7 +126,7 @@ class DPFusion(OneOfGrid):
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """T epsilon + ln(1 / delta) / (a - 1) for a whole text and its redaction."""
-        check_epsilons([epsilon])  # `Guarantee` cannot check this, since ln(1 / delta) is added
+        check_epsilons([epsilon])  # `Guarantee` sees only the sum, which can be valid even if epsilon is not
         total = self.max_new_tokens * epsilon - math.log(self.delta) / (self.order - 1)
         covers = "secrets that differ" if self.as_published else "secrets present or redacted"
         return Guarantee(
@@ -134,7 +134,7 @@ class DPFusion(OneOfGrid):
         )
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return 1 for a text and its redaction, as published also for texts with equal redactions; else infinity."""
+        """Return 0 for equal texts, 1 for a text and its redaction (as published: equal redactions), else infinity."""
         bare = [self.redacted(text) for text in texts]
         apart = np.full(len(pairs), np.inf)
         for place, (first, second) in enumerate(pairs):

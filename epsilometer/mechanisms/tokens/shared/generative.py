@@ -155,7 +155,7 @@ class GenerativeMechanism(OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return the sampled tokens' log-likelihoods; minus infinity if they stop before both end token and limit."""
+        """Return the sampled tokens' log-likelihoods; minus infinity if they exceed the limit or stop too early."""
         from epsilometer.models.generation import log_likelihoods
 
         used, place = np.unique(candidates, return_inverse=True)
@@ -196,7 +196,7 @@ class GenerativeMechanism(OneOfGrid):
     def draws_between(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float, noise: Noise) -> Between:
         """Sample as in `DrawsBetween`, token by token.
 
-        log_rho depends on the tokens, so its only upper bound is 0.
+        log_rho (`Between`) depends on the tokens, so no upper bound below 0 is known.
         """
         from epsilometer.models.between import generate_between
 
@@ -236,7 +236,7 @@ class GenerativeMechanism(OneOfGrid):
     def logits(self, texts: Sequence[str]) -> Iterator[NDArray[np.float32]]:
         """Yield arrays [positions, outputs] of unclipped logits, when the model is forced to repeat each text.
 
-        `epsilometer bounds` measures clip bounds on these logits, which belong to the mechanism's prompts.
+        The logits follow the mechanism's own prompts. `epsilometer bounds` measures clip bounds on them.
         """
         from epsilometer.models.generation import forced
 
