@@ -22,7 +22,7 @@ from epsilometer.project.cells import build
 from epsilometer.project.paths import audited_texts
 from epsilometer.text.words import words
 
-_READ = 1 << 16  # readings are stored for at most this many words, in all texts: about 100 MB
+_READ = 1 << 16  # network outputs are stored if the texts have at most this many words in all: about 100 MB
 
 
 def mechanism(params: TextsParams, cell: str) -> Mechanism:
@@ -31,7 +31,7 @@ def mechanism(params: TextsParams, cell: str) -> Mechanism:
 
 
 def well_read(params: TextsParams, cell: str) -> Mechanism:
-    """Return the cell's mechanism with the stored readings of the trials' texts (`read_once`), to save time."""
+    """Return the cell's mechanism with the network's outputs that `read_once` stored, to save time."""
     built = mechanism(params, cell)
     if isinstance(built, HasReadings) and len(readings := np.load(readings_path(cell), allow_pickle=False)):
         built.recall(_compared(params, cell), readings)

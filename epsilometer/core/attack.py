@@ -39,9 +39,9 @@ class Context:
     epsilon; None if the adversary does not know it. noise: the attack's random streams, one for each trial. embedded:
     embeddings of the texts, if already computed. public: whether the texts may leave this machine. log_likelihoods:
     [n, k], ln of the probability of each rewrite given each candidate, if already computed (`likelihood.computed`). An
-    attack gets them only if the mechanism's law describes the view that the attack sees. An attack with `takes_cases`
-    gets them as `ByCase` if there are few cases. prior: the probability that the source is in each slot; None if
-    uniform.
+    attack gets them only if the mechanism's law describes the view that the attack sees. If few trials are distinct, an
+    attack with `takes_cases` gets them as `ByCase` (`core.cases`). prior: the probability that the source is in each
+    slot; None if uniform.
     """
 
     texts: Sequence[str]
@@ -147,7 +147,7 @@ class Checked(Protocol):
     """An attack or a mechanism that checks, before any work, whether it is allowed and able to run."""
 
     def check(self, public: bool) -> None:
-        """Raise UserError if a requirement is missing, or if it may see only public texts and these are not."""
+        """Raise UserError if a requirement is missing, or if it may see only public texts and `public` is False."""
         ...
 
 
@@ -389,7 +389,7 @@ def _without_ties(
 ) -> NDArray[np.int16]:
     """Return the slots [n], with each tie broken at random.
 
-    tied: the mask of tied slots, [k, n]; with `case` [n], the case of each trial, it is [k, d], one column per case.
+    case: [n], each trial's case, if there are d cases (`core.cases`). tied: the mask of tied slots, [k, n] or [k, d].
     """
     unsure = tied.sum(axis=0, dtype=SLOT) != 1
     if unsure.any():

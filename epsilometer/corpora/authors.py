@@ -58,7 +58,7 @@ def chosen(table: pl.DataFrame, split: str, least: int, texts: int, seed: int) -
     """Return the table with only some authors in one split. Other splits stay as they are.
 
     Authors with at least `least` texts in the split are taken in a random order, until together they have `texts`
-    texts. Raises UserError if all these authors together have fewer texts; the caller adds the place in params.yaml.
+    texts. Raises UserError, to which the caller adds its place in params.yaml, if these authors have fewer texts.
     """
     counts = table.filter(split=split).group_by(GROUP).len().filter(pl.col("len") >= least).sort(GROUP)
     if counts["len"].sum() < texts:

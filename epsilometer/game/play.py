@@ -66,7 +66,7 @@ def with_queries(
     *,
     epsilons: Sequence[float],
 ) -> Iterator[None]:
-    """If a dry run of the trials reports its requests (`Dry`), add the requests of attacks with query access."""
+    """If the body raises the forecast of a dry run (`Dry`), add the requests of attacks with query access to it."""
     try:
         yield
     except Dry as dry:

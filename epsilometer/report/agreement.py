@@ -20,8 +20,8 @@ share nor a mean, so do not give `of` for it. A verdict on a share is *not testa
 texts leads to the same verdict. An undecided share is *not testable here* if no possible share agrees, or none
 disagrees.
 
-A number without an interval needs one of three facts. `off` states by how much chance may change the number or, if it
-is compared with another cell, their difference. `factor` states the same as a factor. `exact` states that chance plays
+A number without an interval needs one of three facts. `off` is the largest change by chance of the number or, if it is
+compared with another cell, of their difference. `factor` states the same as a factor. `exact` states that chance plays
 no part, as in a law, a bound or a complete count.
 
 `against` states an alternative that the paper denies: the true value lies on the wrong side of the other number, at the

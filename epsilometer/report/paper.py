@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _FONT, _MARGIN, _SIZE = "Helvetica", 14, 9.5
 _LINE = 8.5  # height of a line to write on, in millimetres
-_SMALL = 7.2  # size of letters of evidence and digests, in points
+_SMALL = 7.2  # font size of small tables (evidence and digests), in points
 _NO_DATE = datetime(1980, 1, 1, tzinfo=UTC)
 _COLOURS = {"bad": (164, 22, 26), "good": (27, 107, 58), "open": (122, 85, 0), "note": (80, 80, 80)}
 _SIGNS = str.maketrans({"≥": ">=", "≤": "<=", "–": "-", "—": "-", "’": "'", "“": '"', "”": '"', "…": "...", "−": "-"})

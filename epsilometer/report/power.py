@@ -5,9 +5,9 @@ paper denies: the truth is on the wrong side of the claim, at a stated distance.
 stated distance is the distance between them, so the alternative reverses their order.
 
 Figures are modelled as normal, with the standard deviations of their 99 % intervals, and shares of n texts as binomial.
-If an interval begins at 0, its whole length counts as the half-width. Intervals of losses widen
-with the loss, and under the alternative the loss that was measured as larger is the smaller one. So if one loss is
-claimed to be larger than another, both are given the narrower of their intervals.
+If an interval begins at 0, its whole length counts as the half-width. Intervals of losses widen with the loss. Under
+the alternative, the loss measured as larger is the smaller one, so its interval would be narrower. If one loss is
+claimed to be larger than another, both therefore get the narrower of their intervals.
 """
 
 from __future__ import annotations

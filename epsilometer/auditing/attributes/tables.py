@@ -24,9 +24,9 @@ ANONYMITY: Schema = {  # effects of rewrites on a victim; a row per budget, attr
     "task_f1_high": pl.Float64,
     "both_right": pl.Int64,  # C: the texts whose attribute and task the victim predicts right
     "rewritten": pl.Int64,  # A: texts of C with a changed rewrite (if there are outcomes: with the status "found")
-    "fooled": pl.Int64,  # texts of A whose attribute the victim predicts wrong, and the task right (for RS and RS_all)
-    "same_task": pl.Int64,  # texts of A for which the victim predicts the same task before and after (for UR)
-    "exposed": pl.Int64,  # texts of A whose attribute the victim still predicts right (for PA)
+    "fooled": pl.Int64,  # texts of A whose attribute the victim predicts wrong, and the task right (for rs, rs_all)
+    "same_task": pl.Int64,  # texts of A for which the victim predicts the same task before and after (for ur)
+    "exposed": pl.Int64,  # texts of A whose attribute the victim still predicts right (for pa)
     **{
         f"{share}{end}": pl.Float64
         for share in ("rs_all", "rs", "ur", "pa", "coverage", "ur_released", "pa_released")

@@ -3,16 +3,16 @@
 A tenth of the texts, in whole groups, is for choosing among mechanisms and budgets. The others are in five folds of
 whole groups. Each fold is held out once, and tests a classifier that learns from the other four.
 
-The interval of the mean F1 covers its expectation over new texts of the same population, new noise and new exemplars,
-with as many texts to learn from and to test on; the public texts stay the same. It is the wider of two intervals:
+The interval is for the expectation of the mean F1 over new texts of the same population, new noise and new exemplars.
+The numbers of texts and the public texts stay the same. It is the wider of two intervals:
 
 1. Student's, of the five F1. Folds share training texts, so the variance of the mean F1 is s^2 (1 / 5 + r) instead of
    s^2 / 5, where r is a fold's number of test texts over its number of training texts (Nadeau and Bengio 2003). Two
-   folds have about three quarters of their training texts in common. If the correlation of their F1 is at most 3/4, r
-   is at most 3. For public texts alone r is 0, since all folds learn from the same texts.
-2. Clopper and Pearson's, of a share of independent test texts. It stays wide if all folds have the same F1. A macro
-   average over L labels with n_l test groups each has about the variance of a share of L^2 / sum(1 / n_l) texts; if
-   there are fewer test groups, that of a share of as many texts as test groups.
+   folds have about three quarters of their training texts in common. The correlation of their F1 is assumed to be at
+   most 3/4, so r is capped at 3. For public texts alone r is 0, since all folds learn from the same texts.
+2. Clopper and Pearson's, of a share of independent test texts. It stays wide if all folds have the same F1. Macro F1
+   counts as a share of n texts, where n is L^2 / sum(1 / n_l) for L labels with n_l test groups each, and at most the
+   number of test groups. A macro average has about the variance of such a share.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Folds:
 
     @cached_property
     def _cases(self) -> float:
-        """The number of independent texts whose share has the variance of macro F1."""
+        """The number n of independent texts for which a share has about the variance of macro F1."""
         rows = np.concatenate(self._tests).tolist()
         cases = {(self.texts.labels[row], self.groups[row]) for row in rows}
         counts = np.unique([label for label, _ in cases], return_counts=True)[1]

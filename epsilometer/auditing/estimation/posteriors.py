@@ -31,7 +31,7 @@ from epsilometer.auditing.estimation.successes import clopper_pearson, loss_at
 
 DEPARTS = "sampler departs from its law"
 
-_OFTEN = 1024  # from this number of equal posteriors on, their hits are one binomial number
+_OFTEN = 1024  # if at least this many posteriors are equal, the number of their hits is treated as binomial
 _NEGLIGIBLE = 1e-18  # probability of the omitted tails of a law
 _TILTS = np.array([sign * t for t in np.geomspace(0.03, 4, 8) for sign in (-1, 1)])  # shifts of the log-odds of a hit
 
@@ -49,7 +49,7 @@ def averaged(successes: int, posteriors: NDArray[np.float64], candidates: int, a
     """Return the loss that n guesses with these posteriors [n] prove, each bound at confidence 1 - alpha/2.
 
     Each bound is the tighter of two: one from the betting interval of the posteriors, one from the Clopper-Pearson
-    interval of the hits, both at level alpha/2. Near the ceiling the hits prove more, otherwise the posteriors.
+    interval of the hits, both at level alpha/2. Near the largest provable loss, hits prove more, else posteriors.
     """
     bet = interval(posteriors, alpha / 2, fixed=True)
     counted = clopper_pearson(successes, len(posteriors), alpha / 2)

@@ -100,7 +100,7 @@ def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> PairLosses:
     """
     log_error, delta, at_claim, pure = [], [], [], []
     for distances, claim in zip(pairs, claims.tolist(), strict=True):
-        overlap = laplace.log_overlap(distances, width / 4)  # an error of the overlap at most doubles in the guess loss
+        overlap = laplace.log_overlap(distances, width / 4)  # an error of the log overlap at most doubles in the loss
         log_error.append((overlap.low - math.log(2), overlap.high - math.log(2)))
         curve = laplace.deltas(distances, LEVELS, _DELTA)
         delta.append((curve.low, curve.high))

@@ -39,7 +39,7 @@ from epsilometer.mechanisms.corpora.shared.post_processing import PostProcessing
 from epsilometer.mechanisms.corpora.shared.public_cells import ByEncoder, PublicTexts, described, on_grid, texts_of
 from epsilometer.models.locate import ENCODER
 
-# Rule for m: pairs (limit, m). The first pair counts whose limit is at least the number of people times epsilon.
+# Rule for m, as pairs (limit, m): m of the first pair with limit >= number of people * epsilon.
 # Above all limits _LARGE is used; if the number of people is private, _USUAL is used.
 _NUMBERS = ((400.0, 16), (1500.0, 64))
 _LARGE, _USUAL = 252, 64
@@ -54,7 +54,7 @@ class VoteHistogram(NoisyVotes):
     resource: public texts: a file with a column `text`, or a list.
     m:        number of exemplars. None: 64 if the number of people is private (neighbours: added or removed). If it is
               public (replaced): 16 if the number of people times epsilon is at most 400, 64 up to 1,500, and 252 above.
-              The number is then raised to two per label, and lowered to one per four public texts.
+              m is then raised to at least two per label, and lowered to at most one per four public texts.
     after:    post-processing: spread, ridge or plain (`shared/post_processing.py`); without labels always plain.
     encoder, seed: a public sentence encoder; seed of the clustering.
     labels, unit, most, neighbours, delta: as in `shared/base.py` and `shared/counting.py`.

@@ -1,4 +1,4 @@
-"""`epsilometer calibrate` over an audit's cells, for flows, without output of mechanisms and attacks in logs.
+"""`epsilometer calibrate` over an audit's cells, for Prefect flows. Logs omit what mechanisms and attacks print.
 
 usage: python -m epsilometer.pipeline.guard.entry calibrate OUT JSON
 

@@ -46,7 +46,7 @@ _CAPTION = (
 
 
 def section(results: TextResults) -> Section | None:
-    """Return a table per data set with figures; None in audits of versions without this comparison."""
+    """Return a table per data set with figures; None for an audit by an older version, which lacks `ways.parquet`."""
     if not results.has(ways_path()):
         return None
     table = results.table(ways_path(), WAYS)
@@ -91,8 +91,8 @@ def _f1(row: Mapping[str, Any], digits: int = 2) -> str:
 def _standing(row: Mapping[str, Any], decided: pl.DataFrame, allowed: float) -> dict[str, Any]:
     """Return the right guesses of 100 at a row's loss, and the status of the limits.
 
-    allowed: the limit on the loss. A release with an epsilon below 4 has no other limit: its delta at 4 nats is 0, and
-    it contains no private text.
+    allowed: the limit on the loss. No other limit applies to a release with an epsilon below 4, since its delta at 4
+    nats is 0, and it contains no private text.
     """
     if row["way"] == "public":
         return {"guesses": "50", "limits": Status.WITHIN}

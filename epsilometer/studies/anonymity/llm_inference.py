@@ -2,9 +2,9 @@
 
 The prompts follow IDT, table E.1. A valid answer is a JSON object with the key `class`. After an answer of another form
 or without a known class, the question is asked once more. A second such answer is unusable and counts as wrong. The
-share of unusable answers is reported with the accuracy. (The paper reports an accuracy of .061 for ChatGPT on its
-rewrites with five countries, far below chance; without the share of unusable answers, the cause cannot be known.) With
-`top: 3` the model lists up to three classes, the most likely first.
+share of unusable answers is reported with the accuracy. (The paper reports an accuracy of .061 for ChatGPT, guessing
+among five countries from its rewrites. This is far below chance; the cause is unknown without the share of unusable
+answers.) With `top: 3` the model lists up to three classes, the most likely first.
 
 `prompt` is the name of one of the paper's prompts, or your own text that contains {classes}, and perhaps {label}.
 """

@@ -1,4 +1,4 @@
-"""Stage auxiliaries@name: the auxiliaries of anonymisers, trained on texts reserved for them."""
+"""Stage auxiliaries@name: the classifiers that anonymisers query, trained on texts reserved for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stage leaderboard_corpora@dataset: F1 learnt from whole corpora and from local releases of the same public texts."""
+"""Stage leaderboard_corpora@dataset: F1 from corpora released whole or text by text, all of the same public texts."""
 
 from __future__ import annotations
 

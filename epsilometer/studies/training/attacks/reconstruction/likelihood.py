@@ -241,7 +241,7 @@ class Climber:
         return float(self._values(law, target, [tuple(ids)], label)[0])
 
     def _less(self, law: ConditionalLaw, target: list[Tensor], ids: Sequence[int], label: int) -> list[Tensor]:
-        """Return the summed gradient `target` minus one text's gradient, clipped or scaled as before noise."""
+        """Return the summed gradient `target` minus one text's gradient, clipped or scaled by `law.weight`."""
         gradient = self.model.gradient(self.model.framed(ids), label)
         length = torch.sqrt(sum((grad.double() ** 2).sum() for grad in gradient)).float()  # type: ignore[arg-type]
         weight = law.weight(length)
