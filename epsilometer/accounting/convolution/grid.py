@@ -1,7 +1,7 @@
 """The losses between two laws, put on a grid that understates no figure.
 
-Let the loss l = ln P(y) / P'(y) of an output y lie between the grid points g and g + h. The output is split into one
-output at each of them. The measure mu = sqrt(P P') is divided into
+Let the loss l = ln P(y) / P'(y) of an output y lie between the grid points g and g + h. The output is split into two
+outputs, with losses g and g + h. The measure mu = sqrt(P P') is divided into
 
     mu_g = mu sinh((g + h - l) / 2) / sinh(h / 2),    mu_(g+h) = mu sinh((l - g) / 2) / sinh(h / 2),
 

@@ -17,8 +17,8 @@ Assumptions: each text is rewritten with independent noise; the attacker learned
 was not selected on the test rewrites. Then successes are a sum of independent Bernoulli variables, and a claim is
 tested as in `claims`. `estimate(successes, trials, candidates=k)` gives the loss and its interval over the noise. If
 rows share a group (an author, a pair), the interval is widened to cover the variation between groups as well; this
-matters most for a mechanism without randomness. Texts that are not released by the mechanism (those of `clean` and
-`detector`) have a loss and no claim.
+matters most for a mechanism without randomness. The attackers `clean` and `detector` read texts that the mechanism did
+not release, so they have a loss but no claim.
 """
 
 from __future__ import annotations

@@ -36,9 +36,10 @@ attacks' wealths counts.
 **A loss that falls** from above the target at the smallest epsilon to below it at a larger one causes a second search,
 on fresh trials between these two epsilons. It looks for the c above which no success probability exceeds p*.
 
-**The next epsilon** is first each end of the range. If two epsilons then contradict a rising curve, it is the less
-clear of the two. Otherwise it is one of three epsilons between the ends. After these, the posterior predicts which
-interval of the requested width is settled with the fewest trials, and the next epsilon is an end of that interval.
+**The next epsilon.** The first two epsilons are the ends of the range. If two epsilons then contradict a rising curve,
+the next batch is at the one whose side of p* is less clear. Otherwise it is at one of three epsilons between the ends.
+After these, the posterior predicts which interval of the requested width is settled with the fewest trials, and the
+next epsilon is an end of that interval.
 """
 
 from __future__ import annotations
@@ -137,7 +138,8 @@ class Point:
 class Calibrated:
     """The result of a search.
 
-    low, high: an interval that contains the epsilon at the target, at confidence 1 - alpha. best: its estimate.
+    low, high: an interval that contains the epsilon at the target, at confidence 1 - alpha. best: an estimate of this
+    epsilon.
 
     status: "found" (the interval is as narrow as requested), "undecided" (the trials ran out first), "outside" (the
     target is not reached between the smallest and the largest epsilon; `low` is 0 or `high` is infinite, and `best` is
@@ -378,7 +380,7 @@ class _Curves:
         return table[place : place + len(self.crossings)][::-1]
 
     def expected_growth(self, posterior: NDArray[np.float64], below: bool) -> NDArray[np.float64]:
-        """Return [steps + 1] mean growth of ln wealth per trial at each place: bets on p < p*, else on p > p*."""
+        """Return [steps + 1], the mean growth of ln wealth per trial at each place. below: True for bets on p < p*."""
         side = np.where((self.below == below)[:, None], self.growth, 0)
         return np.sum([np.convolve(g, w, "valid") for g, w in zip(side.T, posterior.T, strict=True)], axis=0)
 

@@ -187,9 +187,9 @@ def check_distances(mechanism: Mechanism, epsilons: Sequence[float], texts: Sequ
 
 
 def loss_at_delta(left: NDArray[np.float64], right: NDArray[np.float64], delta: float) -> float:
-    """Return the smallest c >= 0 with P(S) <= e^c P'(S) + delta for every set S, up to rounding; infinity if none is.
+    """Return the smallest c >= 0 with P(S) <= e^c P'(S) + delta for every set S, up to rounding.
 
-    left, right: P and P' [outputs]. Only sets of the outputs with the largest ratios P / P' need to be compared.
+    left, right: P and P' [outputs]. Returns infinity if no c suffices. Only sets of the outputs with the largest ratios P / P' need to be compared.
     """
     delta = rounded_up(delta)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -243,7 +243,7 @@ def verdict(p: float, level: float, smallest: float = 0.0) -> str:
 def refutable(
     trials: int, covered: int, candidates: int, delta: float, level: float, prior: Prior | None = None
 ) -> float:
-    """Return the largest claimed loss that all right guesses in this many trials would refute at a level, in nats.
+    """Return the largest claimed loss, in nats, that right guesses in all of these trials would refute at a level.
 
     covered: the number of trials that the claim covers, each with the same claimed loss; the others count as right.
     Returns 0 if even a claim of 0 would not be refuted.

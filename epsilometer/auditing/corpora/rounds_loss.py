@@ -32,7 +32,8 @@ from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
 class RoundsLoss:
     """A sum of independent losses, each `rate` or -`rate`.
 
-    count: the number of losses, R D. exact: False if the law is an upper bound for every pair of corpora.
+    count: the number of losses, R D. exact: True if some pair of corpora has this law, False if it is only an upper
+    bound.
     """
 
     rate: float

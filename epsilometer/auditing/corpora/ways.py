@@ -1,4 +1,4 @@
-"""Comparison of three sources of training data: public texts alone, rewrites of texts, a released corpus.
+"""Comparison of three ways to obtain training data: public texts alone, rewrites of texts, a released corpus.
 
 Each way ends in texts with labels. A classifier of embeddings is trained on them (`checks.head`), and its macro F1 is
 measured on the same held-out clean texts:
