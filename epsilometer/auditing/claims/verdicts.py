@@ -189,7 +189,8 @@ def check_distances(mechanism: Mechanism, epsilons: Sequence[float], texts: Sequ
 def loss_at_delta(left: NDArray[np.float64], right: NDArray[np.float64], delta: float) -> float:
     """Return the smallest c >= 0 with P(S) <= e^c P'(S) + delta for every set S, up to rounding.
 
-    left, right: P and P' [outputs]. Returns infinity if no c suffices. Only sets of the outputs with the largest ratios P / P' need to be compared.
+    left, right: P and P' [outputs]. Returns infinity if no c suffices. Only sets of the outputs with the largest ratios
+    P / P' need to be compared.
     """
     delta = rounded_up(delta)
     with np.errstate(divide="ignore", invalid="ignore"):
