@@ -39,7 +39,7 @@ from epsilometer.core.von_mises_fisher import mean_cosine, quadrature
 
 
 def as_gaussian(release: VonMisesFisher, schedule: Schedule) -> Gaussian:
-    """Return the Gaussian noise on sums of unit gradients that hides an example about as well as draws do."""
+    """Return Gaussian noise that, on a sum of unit gradients, hides an example about as well as the draws do."""
     size, precision = float(schedule.expected_batch), 0.0
     for dimension in release.dimensions:
         cosine = mean_cosine(release.kappa, dimension)

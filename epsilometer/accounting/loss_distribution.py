@@ -8,7 +8,7 @@ exactly.
 convex in each e^-L_t, rounding one step after another only raises delta. This gives the **upper bound** ("connect the
 dots", `convolution/grid.py`). For the **lower bound**, let D_t be the amount by which the loss of step t is raised. The
 D_t are independent and at most h, and their mean and variance are computed. By Bernstein's inequality their sum exceeds
-T E D + r with probability at most eta. So, with delta' that of the rounded losses,
+T E D + r with probability at most eta. So, with delta' the delta of the rounded losses,
 
     delta(eps) >= delta'(eps + T E D + r) - eta.
 

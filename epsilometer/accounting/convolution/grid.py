@@ -102,10 +102,10 @@ def loss_range(first: Array, second: Array) -> float:
 def split(
     first: Array, second: Array, losses: Array, step: float, *, masses: tuple[Array, Array] | None = None
 ) -> tuple[NDArray[np.int64], Array, float]:
-    """Return ascending grid points [m] for the losses [n] between log-laws [n], their log-weights [m], and the gap.
+    """Put the losses [n] between log-laws [n] on a grid; return its points [m], ascending, log-weights [m] and gap.
 
-    Consider all outputs between g and g + h. Since mu = P e^(-l / 2) = P' e^(l / 2), their weights follow from two
-    sums, a = e^(-g / 2) sum P and b = e^(g / 2) sum P': u = (a - b) / (2 sinh(h / 2)) goes to g + h, and
+    Consider all outputs with losses between g and g + h. Since mu = P e^(-l / 2) = P' e^(l / 2), their weights follow
+    from two sums, a = e^(-g / 2) sum P and b = e^(g / 2) sum P': u = (a - b) / (2 sinh(h / 2)) goes to g + h, and
     b - u e^(-h / 2) to g.
     """
     if step > _LONGEST:

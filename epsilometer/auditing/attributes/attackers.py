@@ -13,9 +13,9 @@ author:      the adaptive attacker on several texts of one author, with their lo
 llm:         a language model that answers a prompt.
 detector:    learned to tell texts from their rewrites.
 
-No attacker learns from a test text, or from a text of a test text's group (`released.check_apart`). Each result has the
-hash of the attacker's training texts and labels. An attacker that should have learned from rewrites is compared with
-the static one, to detect a training that never took place (`check_retrained`).
+No attacker learns from a test text, or from a text in the group of a test text (`released.check_apart`). Each result
+has the hash of the attacker's training texts and labels. An attacker that should have learned from rewrites is compared
+with the static one, to detect a training that never took place (`check_retrained`).
 """
 
 from __future__ import annotations

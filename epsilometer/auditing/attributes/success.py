@@ -17,7 +17,7 @@ all test texts in their released form. If several attributes are hidden together
 success requires all of them wrong, and PA counts the texts with any of them still right.
 
 Intervals are over texts: Clopper and Pearson's for shares, bootstrap intervals for F1. If texts share a group (an
-author, a pair), both are bootstrap intervals over groups. Nothing here proves privacy: victims do not learn from
+author, a pair), all are bootstrap intervals over groups. Nothing here proves privacy: victims do not learn from
 rewrites, as real attackers may (`attackers`).
 """
 
@@ -125,7 +125,7 @@ def read(test: Released, attributes: Sequence[str], task: str | None, victims: M
 
 
 def rewritten(test: Released) -> NDArray[np.bool_]:
-    """Return [n]: True for a changed rewrite; if an anonymiser asks classifiers, for the status "found".
+    """Return [n]: True for a changed rewrite or, if an anonymiser asks classifiers, for the status "found".
 
     Raises UserError for a text with the status "found" that is released unchanged.
     """

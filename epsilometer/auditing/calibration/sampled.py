@@ -16,7 +16,7 @@ At an epsilon after the cell the sum is over q < p*. The weight at all other q i
 all earlier batches. Under the hypothesis each factor has an expectation of at most 1, for any earlier batches and any
 choice of the epsilon. So the wealth against the true cell exceeds 1 / alpha at any time with probability at most alpha
 (Ville's inequality). The cells whose wealth has never exceeded 1 / alpha are a confidence set that is valid at all
-times together. So alpha is not divided among epsilons or looks, and trials at one epsilon count for all cells. If all
+times together. So alpha is not divided among epsilons or batches, and trials at one epsilon count for all cells. If all
 cells are refuted, so is the assumption.
 
 **Posteriors instead of hits.** A trial's factor is 1 + m (x - p*), with the stake m = (q - p*) / (p* (1 - p*)). x is 1

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.estimation.successes import clopper_pearson, loss_at, success_bound
 
-LEAST = 16  # guesses of the smallest level; fewer prove almost nothing, even if all are right
+LEAST = 16  # fewest guesses of a level; fewer prove almost nothing, even if all are right
 _NEGLIGIBLE = 1e-15  # probability that still more guesses are right because of delta; neglected
 
 
@@ -89,7 +89,7 @@ def levels(ordered: NDArray[np.floating]) -> list[int]:
 
 
 def halves(count: int) -> list[int]:
-    """Return the count, half of it, a quarter, and so on, down to `LEAST`."""
+    """Return the count, half of it, a quarter, and so on, as long as the number is at least `LEAST`."""
     return [count >> i for i in range(max(1, (count // LEAST).bit_length()))]
 
 

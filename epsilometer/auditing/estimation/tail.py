@@ -146,7 +146,7 @@ def thresholds(scored: Scored) -> NDArray[np.floating]:
 
 
 def threshold(scored: Scored, candidates: int, alpha: float) -> tuple[float, float]:
-    """Return the threshold whose guesses prove most in these trials, and the bound as if it were fixed beforehand.
+    """Return the threshold whose guesses prove most in these trials, and the bound if it were fixed beforehand.
 
     If several thresholds prove the same, the largest is returned.
     """
