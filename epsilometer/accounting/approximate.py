@@ -24,9 +24,10 @@ If a gradient is drawn in parts, squared distances add up: 1 / sigma^2 is the su
 
 The approximation ignores two effects, both in the adversary's favour. The length of a sum of draws reveals their
 number, up to an error of n sqrt(2 / d); the length of a Gaussian sum does not. And the tails of a sum of few draws are
-not normal. So the approximation is not an upper bound, and no claim uses it. It was compared with the optimal test of
-whole sums in 100 and 400 dimensions (`test_approximate.py`): delta is right to .02 with 16 and 32 draws. With 8 draws
-it is too low, by .05 at epsilon 3. If a batch is one text, the adversary sees the draw itself, and its law applies.
+not normal. So the approximation is not an upper bound, and no claim uses it. The approximation was compared with the
+optimal test of whole sums in 100 and 400 dimensions (`test_approximate.py`): delta is right to .02 with 16 and 32
+draws. With 8 draws it is too low, by .05 at epsilon 3. If a batch is one text, the adversary sees the draw itself, and
+its law applies.
 """
 
 from __future__ import annotations

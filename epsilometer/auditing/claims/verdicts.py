@@ -45,7 +45,7 @@ _WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # the he
 def rounding(claims: NDArray[np.float64] | float) -> NDArray[np.float64]:
     """Return the largest excess of a computed loss over a claim, in nats, that rounding of doubles alone can cause.
 
-    It is the same for all claims up to 1,000, so it does not decide which pair is nearest to its claim.
+    This excess is the same for all claims up to 1,000, so it does not decide which pair is nearest to its claim.
     """
     return np.maximum(1e-9, 1e-12 * np.asarray(claims))
 
@@ -122,8 +122,8 @@ def pair_claims(
 ) -> NDArray[np.float64]:
     """Return [n]: the claimed loss between the texts of each pair; pairs: [n, 2] indices. Infinite without a claim.
 
-    It is the loss at the claim's delta, and infinite if the claim is a curve. A claim for whole texts is the same for
-    all pairs. Raises UserError for negative or NaN distances, and for a wrong number of them.
+    The claimed loss holds at the claim's delta, and is infinite if the claim is a curve. A claim for whole texts is the
+    same for all pairs. Raises UserError for negative or NaN distances, and for a wrong number of distances.
     """
     guarantee = mechanism.guarantee(epsilon)
     if guarantee is None or guarantee.curve is not None:

@@ -197,7 +197,7 @@ def loss_by_rates(
     positives: number of trials whose source is the candidate in question. true_positives: number of these in which that
     candidate was guessed. negatives, false_positives: the same two numbers for trials with another source. The bound is
     ln((TPR - delta) / FPR) for a lower bound of TPR and an upper bound of FPR (Clopper-Pearson, each at error alpha/4
-    as in the published code), so it has confidence 1 - alpha/2, as in `estimate`. It is 0 without evidence.
+    as in the published code), so it has confidence 1 - alpha/2, as in `estimate`. The bound is 0 without evidence.
     """
     low, _ = clopper_pearson(true_positives, positives, alpha / 2)
     _, high = clopper_pearson(false_positives, negatives, alpha / 2)

@@ -20,7 +20,7 @@ def bounds(data: Data, scale: Scale, below: float, above: float) -> tuple[float,
 
     below, above: the error probabilities allowed for the lower and the upper bound. The number of trials must have been
     fixed beforehand. The bounds are 0 and infinity if the evidence is a computation with a larger error. Trials of one
-    case among several (`AtLeast`) have the upper bound infinity.
+    of several cases (`AtLeast`), such as pairs of texts, have the upper bound infinity.
     """
     if isinstance(data, Computed):
         return data.low if data.error <= below else 0.0, data.high if data.error <= above else math.inf
