@@ -141,8 +141,8 @@ def chances(
 ) -> tuple[float, float]:
     """Return p and ln p': bounds on the probability that a step shows the example.
 
-    p is a lower bound for the first data set, p' an upper bound for the other. threshold: t. deviations: sets B, by the
-    number of standard deviations by which the batch size may exceed its mean.
+    p is a lower bound for the first data set, p' an upper bound for the other. threshold: t. deviations: the number of
+    standard deviations by which the batch size may exceed its mean; it determines B.
     """
     rate, others = float(schedule.rate), schedule.texts - 1
     cosine, base = mean_cosine(kappa, dimension), log_moment(kappa, dimension)

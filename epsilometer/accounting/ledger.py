@@ -1,11 +1,11 @@
 """A ledger of the privacy budget that releases have spent for each person, since epsilons of the same people add up.
 
 It is a file of JSON lines in a folder of the curator, with a key in the same folder. An entry records a release: its
-claim, and for each person a keyed digest of the person's id and the budget that the release spends. A claim per user
-counts once for a person, and a claim per document t times for a person with t texts. A person's sum is the epsilon and
-delta for replacing that person. So a claim for adding or removing a person counts twice, since a replacement is a
-removal and an addition. By group privacy, a claim that counts t times is (t epsilon, t e^((t - 1) epsilon) delta)
-(Vadhan 2017, lemma 2.2). Epsilons add, and deltas add (basic composition, Dwork et al. 2006).
+claim and, for each person, the budget that it spends, under a keyed digest of the person's id. A claim per user counts
+once for a person, and a claim per document t times for a person with t texts. A person's sum is the epsilon and delta
+for replacing that person. So a claim for adding or removing a person counts twice, since a replacement is a removal and
+an addition. By group privacy, a claim that counts t times is (t epsilon, t e^((t - 1) epsilon) delta) (Vadhan 2017,
+lemma 2.2). Epsilons add, and deltas add (basic composition, Dwork et al. 2006).
 
 Some claims bound no epsilon of a person here, and are recorded as unbounded: claims per word, claims for texts of one
 length, claims times a metric, claims in zCDP, Renyi or GDP, and missing claims.
@@ -172,7 +172,7 @@ class Ledger:
         return path.read_bytes()
 
     def _entries(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
-        """Yield the entries, and leave the file at the end of the last one. A last line without an end is removed."""
+        """Yield the entries, and leave the file at their end. A last line without a newline is removed."""
         end = 0
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):

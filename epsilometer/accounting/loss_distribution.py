@@ -8,15 +8,15 @@ exactly.
 convex in each e^-L_t, rounding one step after another only raises delta. This gives the **upper bound** ("connect the
 dots", `convolution/grid.py`). For the **lower bound**, let D_t be the amount by which the loss of step t is raised. The
 D_t are independent and at most h, and their mean and variance are computed. By Bernstein's inequality their sum exceeds
-T E D + r with probability at most eta. So, with delta' that of the rounded losses,
+T E D + r with probability at most eta. So, with delta' the delta of the rounded losses,
 
     delta(eps) >= delta'(eps + T E D + r) - eta.
 
 *Composition.* The rounded law is tilted by e^(lambda l), with the lambda of Chernoff's bound at this delta. The tilted
-sum then lies near epsilon, however rare that is under P. So its T-th power by FFT needs a window of only about 20
-deviations, and floating-point errors are relative to Chernoff's bound, not to 1 (`convolution/tilted.py`). Three errors
-are added to one bound and subtracted from the other: the mass outside the window, the transform's error, and the mass
-that the grid omits in one step.
+sum then lies near epsilon, however rare such sums are under P. So the T-th power of the tilted law by FFT needs a
+window of only about 20 deviations, and floating-point errors are relative to Chernoff's bound, not to 1
+(`convolution/tilted.py`). Three errors are added to one bound and subtracted from the other: the mass outside the
+window, the transform's error, and the mass that the grid omits in one step.
 
 The error of floating-point masses was measured, not proved. To cover it, delta is raised and lowered by 1e-4 of itself.
 The tilt is reduced until delta is at least e^-20 times Chernoff's bound.
@@ -154,7 +154,7 @@ class _Spread:
         """Return Chernoff's bound, epsilon <= min over lambda of (ln E e^(lambda S) + ln 1/delta) / lambda, and a tilt.
 
         The tilt is the smallest lambda that is nearly as good as the best. If losses are bounded, the best lambda may
-        be so large that it resolves their end more finely than needed.
+        be so large that it resolves the losses near the largest one more finely than needed.
         """
         rarity = -math.log(self.delta)
 

@@ -140,8 +140,8 @@ def _moments(kappa: float, dimension: int, factor: float) -> float:
 def _integral(pair: Removed | Replaced, excess: float, furthest: float) -> float:
     """Return ln of the integral of P e^(excess L), whose mass lies around means from 0 to `furthest`.
 
-    Returns inf if that takes too many points. For `Removed`, the equal integral of P' e^((excess + 1) L) is computed,
-    which needs one law fewer.
+    Returns inf if the integral needs too many points. For `Removed`, the integral of P' e^((excess + 1) L) is computed
+    instead. It has the same value and needs one law fewer.
     """
     reach = 14 * pair.sigma
     points = math.ceil((furthest + 2 * reach) / pair.sigma * _PER_SIGMA)

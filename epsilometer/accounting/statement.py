@@ -10,10 +10,10 @@ For comparison, `published` repeats what "Empirical Calibration and Metric Diffe
 - Gaussian: Renyi, with the orders 1.1 to 63 that released accountants use. An upper bound, loose for epsilons above
   100.
 - Directional: 2 kappa for any number of passes (corollary 2). The proof composes disjoint batches, so it holds for one
-  pass. With E passes, each gradient gets E draws. If two gradients are opposite, and every draw equals the first one's
-  direction, the loss is 2 kappa E.
+  pass. With E passes, each gradient gets E draws. If two gradients are opposite, and every draw equals the direction of
+  the first gradient, the loss is 2 kappa E.
 - Directional in m parts: 2 kappa sqrt(m) (corollary 1). Each part is scaled to length 1 and drawn with kappa. So if two
-  gradients are opposite in every part, and the draws equal the first one's directions, the loss is 2 kappa m.
+  gradients are opposite in every part, and the draws equal the first gradient's directions, the loss is 2 kappa m.
 - By angle: kappa times the angle between gradients (corollary 3), at most pi kappa. The exact loss of one draw is kappa
   times the distance between the gradients' directions, 2 kappa sin(angle / 2). So the published bound is loose by a
   factor of up to pi / 2 and, like the other bounds, false after some number of passes.

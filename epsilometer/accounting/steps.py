@@ -4,8 +4,8 @@ A training has T steps in E passes over the data. With Poisson sampling, an exam
 
 - Gaussian noise, Poisson: T steps of the pair of rate q. Shuffled: each example enters one step of a pass and the
     adversary knows which, so there are E steps of the pair of rate 1. In shuffled trainings, added or removed means
-    that the example's place is filled or empty. The places of the others, and the public number that divides the sum,
-    do not change.
+    that the example's place is filled or empty. The places of other examples, and the public number that divides the
+    sum, do not change.
 - Directional draws, shuffled: E steps. Each is a product of pairs, one per separately drawn part of the gradient (a
     product of dominating pairs dominates). Poisson: T steps in which the adversary sees the example's coin: with
     probability q the loss is that of the product, else there is no loss. Since seeing the coin helps, this is an upper

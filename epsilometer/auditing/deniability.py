@@ -2,9 +2,9 @@
 
     N_w = P(w is rewritten as w)    S_w = the number of different words among the rewrites of w
 
-Both describe the variety of a mechanism's output and bound no loss: an output without the word can still disclose the
-word. Most mechanisms give every word of the vocabulary a positive probability, at any epsilon. So, as in the
-papers, S_w is the number of distinct words in n draws, and depends on n. If the mechanism has a law, N_w and the
+N_w and S_w describe the variety of a mechanism's output and bound no loss: an output without the word can still
+disclose the word. Most mechanisms give every word of the vocabulary a positive probability, at any epsilon. So, as in
+the papers, S_w is the number of distinct words in n draws, and depends on n. If the mechanism has a law, N_w and the
 expectation of S_w,
 
     E S_w = sum over y of 1 - (1 - P(y | w))^n,

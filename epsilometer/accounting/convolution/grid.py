@@ -1,7 +1,7 @@
 """The losses between two laws, put on a grid that understates no figure.
 
-Let the loss l = ln P(y) / P'(y) of an output y lie between the grid points g and g + h. The output is split into one
-output at each of them. The measure mu = sqrt(P P') is divided into
+Let the loss l = ln P(y) / P'(y) of an output y lie between the grid points g and g + h. The output is split into two
+outputs, with losses g and g + h. The measure mu = sqrt(P P') is divided into
 
     mu_g = mu sinh((g + h - l) / 2) / sinh(h / 2),    mu_(g+h) = mu sinh((l - g) / 2) / sinh(h / 2),
 
@@ -102,10 +102,10 @@ def loss_range(first: Array, second: Array) -> float:
 def split(
     first: Array, second: Array, losses: Array, step: float, *, masses: tuple[Array, Array] | None = None
 ) -> tuple[NDArray[np.int64], Array, float]:
-    """Return ascending grid points [m] for the losses [n] between log-laws [n], their log-weights [m], and the gap.
+    """Put the losses [n] between log-laws [n] on a grid; return its points [m], ascending, log-weights [m] and gap.
 
-    Consider all outputs between g and g + h. Since mu = P e^(-l / 2) = P' e^(l / 2), their weights follow from two
-    sums, a = e^(-g / 2) sum P and b = e^(g / 2) sum P': u = (a - b) / (2 sinh(h / 2)) goes to g + h, and
+    Consider all outputs with losses between g and g + h. Since mu = P e^(-l / 2) = P' e^(l / 2), their weights follow
+    from two sums, a = e^(-g / 2) sum P and b = e^(g / 2) sum P': u = (a - b) / (2 sinh(h / 2)) goes to g + h, and
     b - u e^(-h / 2) to g.
     """
     if step > _LONGEST:

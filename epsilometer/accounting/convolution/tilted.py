@@ -85,7 +85,7 @@ class TiltedLaw:
 
     @cached_property
     def _beyond(self) -> tuple[Array, Array]:
-        """The distances from a grid point to the points above, and the excess weights there, until they vanish."""
+        """The distances from a grid point to those above it, and the excess weights there, until the weights vanish."""
         count = min(len(self.shares), math.ceil(_VANISHED / ((self.theta - 0.5) * self.step)))
         distances = np.asarray(np.arange(1, count + 1) * self.step, np.float64)
         return distances, weights(distances, self.theta)

@@ -57,7 +57,7 @@ class ChannelAttack(ByScore):
         sources = [contexts[0].texts[i] for i in used]
         seen = {text: i for i, text in enumerate(dict.fromkeys(t for output in rewrites for t in output.texts))}
         rows = np.array([[seen[text] for text in output.texts] for output in rewrites])
-        # Pairs of the same rewrite are adjacent, so that it is read once.
+        # Pairs of the same rewrite are adjacent, so that the rewrite is read once.
         pairs, place = np.unique(rows[:, :, None] * len(sources) + slots, return_inverse=True)
         alone = self._log_probabilities([""], sources, np.zeros(len(sources), int), np.arange(len(sources)))
         scores = self._log_probabilities(list(seen), sources, pairs // len(sources), pairs % len(sources))

@@ -1,7 +1,7 @@
 """The lexical attack: guesses the candidate with the largest cosine of TF-IDF vectors of character n-grams.
 
-It needs no model. In scripts without spaces between words, n-grams are taken from runs of characters, and single
-characters count as well (`text.words.with_spaces`).
+The attack needs no model. In scripts without spaces between words, n-grams are taken from runs of characters, and
+single characters count as well (`text.words.with_spaces`).
 """
 
 from __future__ import annotations

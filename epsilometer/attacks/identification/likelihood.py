@@ -6,9 +6,10 @@ units, the latents after the noise, or a provider's view. If these are not relea
 bound for adversaries that see only the text.
 
 A text may reveal more about its source than the units do, such as its layout or a word that passes unchanged
-(`mechanism.Writes`). So a candidate has likelihood 0 if the mechanism would write the observed units as another text
-for this candidate. Word-by-word mechanisms preserve the number of units, so candidates with another number of units
-have likelihood 0, too. This leak exists at every epsilon, and the claims of such mechanisms do not cover it.
+(`mechanism.Writes`). So the observed units are written again as a rewrite of each candidate. If the text differs from
+the observed rewrite, the candidate has likelihood 0. Word-by-word mechanisms preserve the number of units, so
+candidates with another number of units have likelihood 0, too. This leak exists at every epsilon, and the claims of
+such mechanisms do not cover it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Linking attacks, one per file. An attack gets facts about people and rewrites, and scores each pair."""
+"""Linking attacks, one per file. An attack gets rewrites and facts about people, and scores each person and rewrite."""

@@ -3,7 +3,7 @@
 clean:       learned from original texts and reads the originals, so it shows how much there is to hide. All other
              attackers read the released texts.
 static:      learned from original texts, without any rewrite.
-adaptive:    learned from rewrites of these texts, or of some of them, with their true labels.
+adaptive:    learned from rewrites of original texts (all or some of them), with their true labels.
 augmented:   learned from the originals and those rewrites.
 folded:      as augmented, but disguised letters, split words and swaps are undone (`folding`) in all rewrites it
              learns from and reads.
@@ -13,9 +13,9 @@ author:      the adaptive attacker on several texts of one author, with their lo
 llm:         a language model that answers a prompt.
 detector:    learned to tell texts from their rewrites.
 
-No attacker learns from a test text, or from a text of a test text's group (`released.check_apart`). Each result has the
-hash of the attacker's training texts and labels. An attacker that should have learned from rewrites is compared with
-the static one, to detect a training that never took place (`check_retrained`).
+No attacker learns from a test text, or from a text in the group of a test text (`released.check_apart`). Each result
+has the hash of the attacker's training texts and labels. An attacker that should have learned from rewrites is compared
+with the static one, to detect a training that never took place (`check_retrained`).
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ class Inferred:
     units: [n, texts per unit], indices of test texts. truth: [n], indices of classes. guesses: [n], the most likely
     classes if classes are as frequent as in the attacker's training; even_guesses: [n], the same if all classes are
     equally frequent; both are UNUSABLE for an unusable answer. learned: None for a language model. top: [n], the
-    classes that a language model named for each text, the most likely first; None if it named one each.
+    classes that a language model named for each text, the most likely first; None if it named at most one class per
+    text.
     """
 
     attacker: str

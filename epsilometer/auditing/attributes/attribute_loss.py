@@ -6,19 +6,19 @@ sampled, its probability of being right satisfies
 
     (1/k) sum over a of P(h(M(x_a)) = a)  <=  (e^c + (k - 1) delta) / (e^c + k - 1),
 
-as for any adversary who sees the rewrite of one of k equally likely texts (TeDA, arXiv:2603.22968, eq. 10). The test
-texts, in equal number from each class, form rows of k texts, one of each class, in an order that does not depend on the
-rewrites. The expected number of successes is at most k times the sum of these bounds over the rows, for any texts. Here
-c is the largest claimed loss between two texts of a row, which is epsilon if the claim is epsilon-DP for documents. If
-an attacker reads n texts of one author together, their rewrites have independent noise, so their losses and their
-deltas add up.
+as for any adversary who sees the rewrite of one of k equally likely texts (TeDA, arXiv:2603.22968, eq. 10). Equally
+many test texts of each class form rows of k texts, one of each class, in an order that does not depend on the rewrites.
+The expected number of successes is at most k times the sum of these bounds over the rows, for any texts. Here c is the
+largest claimed loss between two texts of a row, which is epsilon if the claim is epsilon-DP for documents. If an
+attacker reads n texts of one author together, their rewrites have independent noise, so their losses and their deltas
+add up.
 
 Assumptions: each text is rewritten with independent noise; the attacker learned only from rewrites of other texts, and
 was not selected on the test rewrites. Then successes are a sum of independent Bernoulli variables, and a claim is
 tested as in `claims`. `estimate(successes, trials, candidates=k)` gives the loss and its interval over the noise. If
 rows share a group (an author, a pair), the interval is widened to cover the variation between groups as well; this
-matters most for a mechanism without randomness. Texts that are not released by the mechanism (those of `clean` and
-`detector`) have a loss and no claim.
+matters most for a mechanism without randomness. The attackers `clean` and `detector` read texts that the mechanism did
+not release, so they have a loss but no claim.
 """
 
 from __future__ import annotations

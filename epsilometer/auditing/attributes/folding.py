@@ -1,6 +1,6 @@
 """Reversal of edits by an attacker who knows that letters were disguised, words split, and letters lost or swapped.
 
-The edits are undone in this order. Words and their frequencies come from texts that the attacker has:
+Words and their frequencies come from texts that the attacker has. The edits are undone in this order:
 
 1. letters that look like Latin ones (`textbugger.HOMOGLYPHS`),
 2. a space within a word, if the whole word is more frequent than the rarer of its parts,

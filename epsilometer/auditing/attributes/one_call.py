@@ -38,10 +38,10 @@ _OF_VICTIM = [name for name in ANONYMITY if name not in ATTACKERS and name not i
 class AnonymityDesign:
     """Settings of the attackers and of their evaluation.
 
-    kinds: kinds of the attackers' classifiers (`models.classifier`); the same kinds are the victims. seeds: number of
-    trainings of each kind. group: the name of a label that dependent rows share, such as their author, None if all rows
-    are independent; a row without that label is independent of all others. attacking: the attackers. training: settings
-    for training a transformer.
+    kinds: kinds of the attackers' classifiers (`models.classifier`); the victims are of the same kinds. seeds: number
+    of trainings of each kind. group: the name of a label that dependent rows share, such as their author, None if all
+    rows are independent; a row without that label is independent of all others. attacking: the attackers. training:
+    settings for training a transformer.
     """
 
     kinds: Sequence[str] = (LINEAR, ENCODER)
@@ -70,12 +70,13 @@ def anonymity(
     values each, None for a text without that label. attribute, keep: names of the label to hide and of a label to
     preserve. training: other labelled texts, with the columns `text`, the labels and, for texts rewritten in the same
     way, `rewrite` (null for the others). Victims and `clean` learn from all of these texts; attackers who know the
-    mechanism learn from the texts with a rewrite. If too few have one (fewer than 10, or none of some class), or
-    without training texts, attackers who know the mechanism learn from one half of the rewrites, split by group, and
-    are tested on the other half. Returns a row per attacker, kind and seed; `strongest` and the detectors are last.
-    The columns are those of `schemas.ATTACKERS` from `label` on, without each trial's hit, and those of
-    `schemas.ANONYMITY` about the victim of the same kind and seed (null without one). Losses are in nats; recorded
-    rewrites have no claim. Raises UserError for inconsistent texts and labels, before any model loads.
+    mechanism learn from the texts with a rewrite. If there are no training texts, or if only some have a rewrite and
+    these are too few (fewer than 10, or none of some class), attackers who know the mechanism learn from one half of
+    the rewrites. Only the other half is then tested; no text or group is in both halves. Returns a row per attacker,
+    kind and seed; `strongest` and the detectors are last. The columns are those of `tables.ATTACKERS` from `label` on,
+    without each trial's hit, and those of `tables.ANONYMITY` about the victim of the same kind and seed (null without
+    one). Losses are in nats; recorded rewrites have no claim. Raises UserError for inconsistent texts and labels,
+    before any model loads.
     """
     names = [attribute] if keep is None else [attribute, keep]
     texts = _checked(originals, rewrites, labels, names, group=design.group)

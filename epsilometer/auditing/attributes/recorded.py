@@ -1,6 +1,7 @@
 """Inference of an attribute from rewrites that a file records.
 
-Rewrites are looked up by their originals. Texts that differ only in white space count as one.
+Rewrites are looked up by their originals. Texts that differ only in white space, or in the composition of their
+characters, count as one.
 """
 
 from __future__ import annotations

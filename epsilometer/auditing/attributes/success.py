@@ -1,6 +1,7 @@
 """Success of rewrites against victims: a victim reads the attribute wrong, and still reads the task right.
 
-Let f be the victim of a label (p: the attribute, u: the task), y the truth and x' the rewrite of x. Over test texts,
+Let f_p(x) and f_u(x) be a victim's predictions of the attribute and of the task of a text x, y_p and y_u the true
+labels, and x' the rewrite of x. Over test texts,
 
     C = {f_p(x) = y_p and f_u(x) = y_u}, the texts that the victim classifies right,
     A = the texts of C with a changed rewrite (if there are outcomes, with the status "found"),
@@ -16,7 +17,7 @@ all test texts in their released form. If several attributes are hidden together
 success requires all of them wrong, and PA counts the texts with any of them still right.
 
 Intervals are over texts: Clopper and Pearson's for shares, bootstrap intervals for F1. If texts share a group (an
-author, a pair), both are bootstrap intervals over groups. Nothing here proves privacy: victims do not learn from
+author, a pair), all are bootstrap intervals over groups. Nothing here proves privacy: victims do not learn from
 rewrites, as real attackers may (`attackers`).
 """
 
@@ -124,7 +125,7 @@ def read(test: Released, attributes: Sequence[str], task: str | None, victims: M
 
 
 def rewritten(test: Released) -> NDArray[np.bool_]:
-    """Return [n]: True for a changed rewrite; if an anonymiser asks classifiers, for the status "found".
+    """Return [n]: True for a changed rewrite or, if an anonymiser asks classifiers, for the status "found".
 
     Raises UserError for a text with the status "found" that is released unchanged.
     """
@@ -142,7 +143,7 @@ def rewritten(test: Released) -> NDArray[np.bool_]:
 
 
 def shares(read: Read, alpha: float) -> dict[str, Any]:
-    """Return the columns of `schemas.ANONYMITY` from `texts` to the shares; alpha: error of each interval.
+    """Return the columns of `tables.ANONYMITY` from `texts` to the shares; alpha: error of each interval.
 
     If a share is of no texts, it and its bounds are null. Without a task, all columns about the task are missing.
     """
@@ -188,7 +189,7 @@ def _task_f1(task: Reading, groups: NDArray[Any], alpha: float) -> dict[str, flo
 
 
 def by_length(read: Read, words: NDArray[np.integer], alpha: float) -> Iterator[dict[str, Any]]:
-    """Yield rows of `schemas.BY_LENGTH` from `shortest` on: the texts of C in quarters by length, shortest first.
+    """Yield rows of table `BY_LENGTH` from `shortest` on: the texts of C in quarters by length, shortest first.
 
     words: [n], the number of words of each text. Quarters have about equal size. Texts of one length are in one
     quarter, so there may be fewer than four.
@@ -245,7 +246,7 @@ def edits(test: Released, tagger: Tagger | None = None) -> Edits:
 
 
 def changes(test: Released, read: Read, edits: Edits) -> dict[str, Any]:
-    """Return the columns of `schemas.ANONYMITY` from `unchanged` on. test: the texts that have all labels."""
+    """Return the columns of `tables.ANONYMITY` from `unchanged` on. test: the texts that have all labels."""
     outcomes, differs, among = test.outcomes, ~test.unchanged, read.both_right & read.rewritten
     same = None if edits.same_tags is None else edits.same_tags[differs]
     return {
@@ -259,7 +260,7 @@ def changes(test: Released, read: Read, edits: Edits) -> dict[str, Any]:
 
 
 def statuses(test: Released) -> Iterator[dict[str, Any]]:
-    """Yield rows of `schemas.OUTCOMES` from `status` on, in alphabetical order; none without outcomes."""
+    """Yield rows of table `OUTCOMES` from `status` on, in alphabetical order; none without outcomes."""
     status = np.array([] if test.outcomes is None else list(test.outcomes.status))
     for name in np.unique(status):
         of = status == name

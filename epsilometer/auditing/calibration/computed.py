@@ -1,11 +1,11 @@
 """The nominal epsilon at which a figure meets a target, if the figure has bounds at any epsilon.
 
-The bounds of the figure (a loss in nats, or a delta) form a bracket. The search returns an interval of epsilons. At its
-end `low` the bracket is below the target, and at its end `high` above the target. If the figure rises with epsilon, it
+The bounds of the figure (a loss in nats, or a delta) form a bracket. The search returns an interval of epsilons, from
+`low` to `high`. The bracket is below the target at `low` and above it at `high`. If the figure rises with epsilon, it
 meets the target in between. The figure is computed at both ends of the range first. If it falls through the target
 between them, the same search runs over 1 / epsilon, and the bracket is above the target at `low` and below it at
-`high`. Each new epsilon comes from the power law through the ends of the interval, except that every third one halves
-the interval (on a log scale).
+`high`. Each new epsilon comes from the power law through the ends of the interval, except that every third epsilon
+halves the interval (on a log scale).
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _next(
 def _expected(figures: Mapping[float, tuple[float, float]], target: float, below: float, above: float) -> float:
     """Return the epsilon at which the power law through both ends meets the target.
 
-    If no power law through both ends meets it between them, return their geometric mean.
+    Returns the geometric mean of the ends if no power law through both meets the target between them.
     """
     ends = [sum(figures[epsilon]) / 2 for epsilon in (below, above)]
     if not 0 < ends[0] < target < ends[1] < math.inf:

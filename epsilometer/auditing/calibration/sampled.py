@@ -3,7 +3,7 @@
 The target loss l corresponds to a target success probability p* = e^l / (e^l + k - 1) (TeDA eq. 10 solved for the
 probability, with delta 0 for every claim, because a claim with a large delta would allow any leak). The search is for
 c, the largest epsilon below which no success probability p(epsilon) exceeds p*. Assumption: above c, p is at least p*.
-Fresh trials are drawn at epsilons of a fixed grid, and the answer is the interval between two of them.
+Fresh trials are drawn at epsilons of a fixed grid, and the answer is the interval between two of these.
 
 **Evidence by betting** (Ville 1939; Waudby-Smith and Ramdas 2023). A *place* is the index of an epsilon in the grid,
 and a *cell* is the interval between two neighbouring epsilons. For each cell a bettor tests the hypothesis "c lies in
@@ -16,7 +16,7 @@ At an epsilon after the cell the sum is over q < p*. The weight at all other q i
 all earlier batches. Under the hypothesis each factor has an expectation of at most 1, for any earlier batches and any
 choice of the epsilon. So the wealth against the true cell exceeds 1 / alpha at any time with probability at most alpha
 (Ville's inequality). The cells whose wealth has never exceeded 1 / alpha are a confidence set that is valid at all
-times together. So alpha is not divided among epsilons or looks, and trials at one epsilon count for all cells. If all
+times together. So alpha is not divided among epsilons or batches, and trials at one epsilon count for all cells. If all
 cells are refuted, so is the assumption.
 
 **Posteriors instead of hits.** A trial's factor is 1 + m (x - p*), with the stake m = (q - p*) / (p* (1 - p*)). x is 1
@@ -25,7 +25,8 @@ it lies in [0, 1] and has the same mean as the hit, so the argument above still 
 posterior is as informative as r = p* (1 - p*) / (variance of x in earlier batches) coins (trials scored 0 or 1). So the
 stake is multiplied by r, up to 0.9 of the largest one that cannot make the wealth negative. Bets on posteriors rely on
 the stated law. The hits of the same trials test the law after every batch (`posteriors.LawTest`), with a tenth of
-alpha. If they refute it, the search starts again with the hits of all batches so far, and reports that.
+alpha. If they refute it, the search starts again with the hits of all batches so far, and its result says so
+(`departs`).
 
 **The bets** follow the posterior over curves with loss(epsilon) = l (epsilon / c)^b, for any c and for b from 1/4 to 6.
 A tenth of each wealth bets on the success rate at one epsilon alone, without a curve. A poor model costs trials, not
@@ -34,11 +35,12 @@ each attack bets an equal part of the wealth. After c at least one rate is p* or
 attacks' wealths counts.
 
 **A loss that falls** from above the target at the smallest epsilon to below it at a larger one causes a second search,
-on fresh trials between these two epsilons. It looks for the c above which no success probability exceeds p*.
+on fresh trials between these two epsilons. This search is for the c above which no success probability exceeds p*.
 
-**The next epsilon** is first each end of the range. If two epsilons then contradict a rising curve, it is the less
-clear of the two. Otherwise it is one of three epsilons between the ends. After these, the posterior predicts which
-interval of the requested width is settled with the fewest trials, and the next epsilon is an end of that interval.
+**The next epsilon.** The first two epsilons are the ends of the range. If two epsilons then contradict a rising curve,
+the next batch is at the one whose side of p* is less clear. Otherwise it is at one of three epsilons between the ends.
+After these, the posterior predicts which interval of the requested width is settled with the fewest trials, and the
+next epsilon is an end of that interval.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ _EXPONENTS = np.array([0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6])  # b
 _WINDOW = 6.0  # in intervals of the requested width; trials farther from the crossing have less weight
 _PARTS = np.log([0.9, 0.1])  # shares of the wealth bet on the curve, and on each epsilon alone
 _ALONE = 10  # weight of the prior guess p*, in trials, in bets on one epsilon alone
-_CLEAR = 2.0  # nats of likelihood ratio against p* (two standard errors) that justify a second look
+_CLEAR = 2.0  # nats of likelihood ratio against p* (two standard errors) from which a place is clear
 _BATCH = 200  # fewest trials in a batch; half as many with posteriors
 _LOOK = 30  # number of posteriors that shows on which side of p* an epsilon lies
 _SCAN = (0.0, 1.0, 0.5, 0.25, 0.75)  # first epsilons to try, as positions in the range
@@ -125,7 +127,7 @@ class Point:
     def between(self, attack: int | None = None) -> tuple[float, float]:
         """Return the interval of an attack's loss (by index), or of the strongest's, at confidence 1 - alpha.
 
-        It is valid for any way of choosing the number of trials (`betting`).
+        The interval is valid for any way of choosing the number of trials (`betting`).
         """
         values = [each for each in (self.values if attack is None else [self.values[attack]]) if len(each)]
         ends = [interval(each, self.alpha / len(values)) for each in values]
@@ -137,7 +139,8 @@ class Point:
 class Calibrated:
     """The result of a search.
 
-    low, high: an interval that contains the epsilon at the target, at confidence 1 - alpha. best: its estimate.
+    low, high: an interval that contains the epsilon at the target, at confidence 1 - alpha. best: an estimate of this
+    epsilon.
 
     status: "found" (the interval is as narrow as requested), "undecided" (the trials ran out first), "outside" (the
     target is not reached between the smallest and the largest epsilon; `low` is 0 or `high` is infinite, and `best` is
@@ -378,7 +381,7 @@ class _Curves:
         return table[place : place + len(self.crossings)][::-1]
 
     def expected_growth(self, posterior: NDArray[np.float64], below: bool) -> NDArray[np.float64]:
-        """Return [steps + 1] mean growth of ln wealth per trial at each place: bets on p < p*, else on p > p*."""
+        """Return [steps + 1], the mean growth of ln wealth per trial at each place. below: True for bets on p < p*."""
         side = np.where((self.below == below)[:, None], self.growth, 0)
         return np.sum([np.convolve(g, w, "valid") for g, w in zip(side.T, posterior.T, strict=True)], axis=0)
 

@@ -129,7 +129,7 @@ def _numbered(texts: Sequence[str], distinct: Sequence[str], pairs: Any) -> NDAr
 
 
 def _served(vectors: NDArray[np.float64], pairs: NDArray[np.int64]) -> TextSet:
-    """Return the set of the texts of these pairs, if all pairs are audited equally often."""
+    """Return the set of these pairs' texts; all pairs count as audited equally often."""
     texts, places = np.unique(pairs, return_inverse=True)
     return TextSet(vectors[texts], places.reshape(-1, 2), np.full(len(pairs), 1 / len(pairs)))
 

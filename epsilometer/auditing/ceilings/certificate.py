@@ -12,8 +12,9 @@ the mean of bounded numbers gives the lower bound (`estimation/betting.py`). The
 and of sets. lambda is chosen on the first half of the sets; the second half gives the interval.
 
 Assumptions: the trials of a set are fresh draws of the mechanism, with sources as in `TextSet`; worth is the cosine of
-sentence embeddings by the encoder behind F; an undefined worth counts as -1. This loss is that of the released text. It
-may exceed the loss under a mechanism's stated law if the text reveals more than the output that the law describes.
+sentence embeddings by the encoder behind F; an undefined worth counts as -1. The proved loss is that of the released
+text. It may exceed the loss under a mechanism's stated law if the text reveals more than the output that the law
+describes.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ take milliseconds. The right-hand sides (1) are perturbed by about 1e-9, differe
 degenerate and every step improves the objective (Charnes 1952).
 
 The last dual solution y proves an upper bound: if t is added to every y_i until y.a_A + t sum_i a_A(i) >= c_A for every
-A, then F(c) <= sum_i (y_i + t). Perturbation and rounding make this bound about 1e-9 larger than F(c). If the bound
-would be larger than that, or if the columns are too similar to invert their matrix, SciPy's HiGHS solves the programme.
+A, then F(c) <= sum_i (y_i + t). Perturbation and rounding make this bound about 1e-9 larger than F(c). If t would raise
+the bound by more than 1e-9, or if the columns are too similar to invert their matrix, SciPy's HiGHS solves the
+programme.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 _PERTURBED = 1e-9
-_OPTIMAL = 1e-10  # largest gain of a column that counts as optimal
+_OPTIMAL = 1e-10  # a basis is optimal if no column gains more than this
 _POSITIVE = 1e-9  # smaller entries of a direction count as 0
-_NONE = 1e-6  # the perturbation makes weights this far below 0; they count as 0
+_NONE = 1e-6  # the perturbation can make weights negative by up to this; they count as 0
 _STEPS = 1000
 _ALIKE = 1e6  # largest condition number of the first basis
 

@@ -2,9 +2,9 @@
 
 If outputs hardly ever repeat, no single output can prove a loss: a mechanism that returns its input followed by a
 random number would look private. So sets of outputs (events) are tested as well. An event is the set of outputs with
-some trait, or the set of outputs that a naive Bayes classifier over these traits assigns to one input rather than
-another, with log-odds of at least any chosen value. A trait is the output itself, an input that it contains, a word,
-its beginning, three characters in a row, or its length. A claim with a delta bounds only the probabilities of events.
+some trait, or the set of outputs whose log-odds of one input against another are at least some value, by a naive Bayes
+classifier over the traits. A trait is the output itself, an input that it contains, a word, its beginning, three
+characters in a row, or its length. A claim with a delta bounds only the probabilities of events.
 
 One part of the draws trains the classifier. Another chooses an event for each pair of inputs: the one that would prove
 the largest loss. Further draws test the chosen events, so there is one test per pair, however many events there are to
@@ -85,7 +85,7 @@ class Events:
         return Event(str(self._names[trait]), self._traits[:, [trait]].toarray()[:, 0] > 0)
 
     def frequency(self, number: int, other: int) -> float:
-        """Return the frequency of an input's most frequent output or, if larger, of outputs unlikelier at `other`."""
+        """Return the frequency of an input's commonest output or, if larger, of outputs less likely at `other`."""
         outputs = self._choose[number]
         likelier = int((self._scores[outputs, number] > self._scores[outputs, other]).sum())
         return max(int(self._most[number]), likelier) / len(outputs)

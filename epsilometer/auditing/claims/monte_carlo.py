@@ -137,8 +137,8 @@ def refutable_epsilons(
 ) -> list[float]:
     """Return privacy budgets at which the claims between the chosen inputs reach up to 1 and 3 nats.
 
-    They are extrapolated from the claims at `epsilon`, as if claims grew in proportion to epsilon. The list is empty if
-    the claim covers no pair.
+    The budgets are extrapolated from the claims at `epsilon`, as if claims grew in proportion to epsilon. The list is
+    empty if the claim covers no pair.
     """
     chosen = _chosen(mechanism, epsilon, texts, inputs, seed=seed)
     pairs = np.array([(i, j) for j in range(len(chosen)) for i in range(j)])

@@ -39,9 +39,10 @@ _FLAT = 1e-9  # an axis below this share of the largest variance is ignored as r
 def noise_p_value(mechanism: Mechanism, epsilon: float, texts: Sequence[str], seed: int = 0) -> float | None:
     """Return the p-value of a mechanism's noise under the claimed density: the smallest of k p-values, times k.
 
-    k is 5 for added noise; for drawn directions it is 4, or 1 in two dimensions.
-    texts: the mechanism's inputs, of one unit each; the draws cycle through them. Returns 0 if the claim counts another
-    distance. Returns None if the mechanism claims nothing, adds no noise to vectors, or has vectors of one dimension.
+    k is 5 for added noise; for drawn directions it is 4, or 1 in two dimensions. texts: the mechanism's inputs, of one
+    unit each; the draws cycle through them. Returns 0 if the claim counts a distance other than that of the vectors, or
+    allows less than the largest loss of drawn directions. Returns None if the mechanism claims nothing, adds no noise
+    to vectors, or has vectors of one dimension.
     """
     claim = mechanism.guarantee(epsilon)
     if claim is None:

@@ -45,7 +45,7 @@ _WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # the he
 def rounding(claims: NDArray[np.float64] | float) -> NDArray[np.float64]:
     """Return the largest excess of a computed loss over a claim, in nats, that rounding of doubles alone can cause.
 
-    It is the same for all claims up to 1,000, so it does not decide which pair is nearest to its claim.
+    This excess is the same for all claims up to 1,000, so it does not decide which pair is nearest to its claim.
     """
     return np.maximum(1e-9, 1e-12 * np.asarray(claims))
 
@@ -122,8 +122,8 @@ def pair_claims(
 ) -> NDArray[np.float64]:
     """Return [n]: the claimed loss between the texts of each pair; pairs: [n, 2] indices. Infinite without a claim.
 
-    It is the loss at the claim's delta, and infinite if the claim is a curve. A claim for whole texts is the same for
-    all pairs. Raises UserError for negative or NaN distances, and for a wrong number of them.
+    The claimed loss holds at the claim's delta, and is infinite if the claim is a curve. A claim for whole texts is the
+    same for all pairs. Raises UserError for negative or NaN distances, and for a wrong number of distances.
     """
     guarantee = mechanism.guarantee(epsilon)
     if guarantee is None or guarantee.curve is not None:
@@ -187,9 +187,10 @@ def check_distances(mechanism: Mechanism, epsilons: Sequence[float], texts: Sequ
 
 
 def loss_at_delta(left: NDArray[np.float64], right: NDArray[np.float64], delta: float) -> float:
-    """Return the smallest c >= 0 with P(S) <= e^c P'(S) + delta for every set S, up to rounding; infinity if none is.
+    """Return the smallest c >= 0 with P(S) <= e^c P'(S) + delta for every set S, up to rounding.
 
-    left, right: P and P' [outputs]. Only sets of the outputs with the largest ratios P / P' need to be compared.
+    left, right: P and P' [outputs]. Returns infinity if no c suffices. Only sets of the outputs with the largest ratios
+    P / P' need to be compared.
     """
     delta = rounded_up(delta)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -243,7 +244,7 @@ def verdict(p: float, level: float, smallest: float = 0.0) -> str:
 def refutable(
     trials: int, covered: int, candidates: int, delta: float, level: float, prior: Prior | None = None
 ) -> float:
-    """Return the largest claimed loss that all right guesses in this many trials would refute at a level, in nats.
+    """Return the largest claimed loss, in nats, that right guesses in all of these trials would refute at a level.
 
     covered: the number of trials that the claim covers, each with the same claimed loss; the others count as right.
     Returns 0 if even a claim of 0 would not be refuted.

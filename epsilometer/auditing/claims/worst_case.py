@@ -6,7 +6,7 @@ If a mechanism has laws, all its outputs are enumerated for all its inputs, or f
 is a text of one unit; or, if the mechanism releases n units for every text, a text whose n units all have the same law.
 Units are drawn independently, so their losses add up. A claim without a delta is violated if c - L < 0, up to rounding
 (1e-9), for some pair of inputs and some output. A claim with a delta is violated if, for some pair, the sum of
-P(y | x) - e^c P(y | x') over the outputs where it is positive exceeds delta.
+P(y | x) - e^c P(y | x') over the outputs where this difference is positive exceeds delta.
 
 A mechanism without laws, or whose claim has a delta while texts have several units, is sampled (`monte_carlo`). The
 loss is then a lower bound at confidence 1 - alpha over all tests, so it can refute the claim but never confirm it. If
@@ -241,7 +241,7 @@ def _sampled(
 def exact(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], method: str = "exact", bound: float | None = None
 ) -> Finding:
-    """Return the largest excess of a loss over the claim, over all pairs of texts and all outputs.
+    """Return the finding about the pair of texts whose loss, over all outputs, exceeds the claim most.
 
     Every text has one unit, or every text has n units that all have the text's law.
     """

@@ -22,7 +22,7 @@ def check_attack(attack: Attack, mechanism: Mechanism | None = None, epsilon: fl
     """Return the checks of an attack.
 
     mechanism: rewrites TEXTS for the attack. By default, the first of three simple mechanisms to which the attack
-    applies; they release text, text and units with a law, or latents.
+    applies: one releases text, one text and units with a law, and one latents.
     """
     return checked(_Checks(attack, mechanism, epsilon).rules())
 

@@ -325,7 +325,7 @@ class _Checks:
         )
 
     def _by_law(self, level: float) -> tuple[str | None, float]:
-        """Return the departure from the law at this epsilon, if any, and the smallest one that the tests detect."""
+        """Return the problem at this epsilon, if any, and the smallest departure from the law that the tests detect."""
         assert isinstance(self.mechanism, HasLaws)
         texts = self._read
         laws, places = self.mechanism.laws(texts), []

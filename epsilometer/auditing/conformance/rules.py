@@ -51,7 +51,7 @@ def checked(rules: Iterator[Rule]) -> list[Check]:
 
 
 def lacks(component: object, name: str, arguments: int, page: str = "") -> str | None:
-    """Return the problem if a method is missing or takes another number of arguments. page: a page that explains it."""
+    """Return the problem if a method is missing or takes another number of arguments. page: explains the method."""
     if not callable(getattr(component, name, None)):
         return f"the method {name} is missing; add it{page and f' ({page})'}"
     return refuses(component, name, arguments)

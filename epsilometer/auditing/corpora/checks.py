@@ -1,7 +1,7 @@
 """Checks that refuse a corpus before its release, and figures that only the curator sees.
 
-Both depend on private texts. So a refusal can reveal something about these texts; the claim covers only published
-results of completed runs. No published file contains the curator's figures.
+Checks and figures depend on private texts. So a refusal can reveal something about these texts; the claim covers only
+published results of completed runs. No published file contains the curator's figures.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class ForTheCurator:
 
 
 def for_the_curator(mechanism: CorpusMechanism, corpus: PrivateCorpus, release: Release) -> ForTheCurator:
-    """Return the curator's figures; only the number of people if the release has no texts, or labels in their place."""
+    """Return the curator's figures; only the number of people if the release has no texts, or only labels."""
     if not release.texts or list(release.texts) == list(release.labels or ()):
         return ForTheCurator(corpus.count_people)
     vectors_of = mechanism.vectors_of if isinstance(mechanism, VoteHistogram) else ByEncoder(ENCODER)

@@ -1,15 +1,15 @@
 """A release of noisy votes as a mechanism on one text, so that any question can be asked about it.
 
-The adversary knows all texts of the corpus but one, and guesses the remaining text. After subtracting the votes of the
-known texts, each cell of the table shows the unknown text's vote, 0 or 1, plus noise of rate r. A cell is called "up"
-if this sum is at least 1. This bit is a sufficient statistic: the likelihood ratio of a vote of 1 to 0 is e^r for all
-sums of at least 1, and e^-r for all others. With a vote, a cell is up with probability 1 / (1 + e^-r); without a vote,
-with probability e^-r / (1 + e^-r). So the law of a text is that of one bit per cell, and an output lists the cells that
-are up.
+The release is a noisy table, and each text votes for one of its cells (`vote_histogram`). The adversary knows all texts
+of the corpus but one, and guesses the remaining text. After subtracting the votes of the known texts, each cell shows
+the unknown text's vote, 0 or 1, plus noise of rate r. A cell is called "up" if this sum is at least 1. This bit is a
+sufficient statistic: the likelihood ratio of a vote of 1 to 0 is e^r for all sums of at least 1, and e^-r for all
+others. With a vote, a cell is up with probability 1 / (1 + e^-r); without a vote, with probability e^-r / (1 + e^-r).
+So the law of a text is that of one bit per cell, and an output lists the cells that are up.
 
 Texts with different labels vote for different cells in each of R rounds, whatever the earlier tables were. So the law
 of their R tables is that of R independent tables. Texts with the same label may share a cell in some rounds, and the
-noise decides in which. So such texts have no such law (`rounds_loss` is an upper bound).
+noise decides in which. So they have no law of this form (`rounds_loss` is an upper bound).
 """
 
 from __future__ import annotations

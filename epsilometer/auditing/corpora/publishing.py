@@ -1,8 +1,8 @@
 """Publication of a corpus: noise from the operating system, the ledger, a statement, and the released texts.
 
 The order is: check everything, draw the release, write and sync the ledger, write the statement, write the released
-texts. Both files are written atomically and readable only by their owner. They are functions of the release and of
-public data: for two neighbouring corpora and the same noisy table they are equal byte by byte.
+texts. The statement and the released texts are written atomically and readable only by their owner. They are functions
+of the release and of public data: for two neighbouring corpora and the same noisy table they are equal byte by byte.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Publication:
         return {"guess loss": {**said, "exact for votes in different cells": self._law.exact}}
 
     def _units(self, corpus: PrivateCorpus) -> int | None:
-        """Return the number of people or texts if the claim takes it to be public, else None."""
+        """Return the number of people or texts if the claim treats this number as public, else None."""
         claim = self.mechanism.guarantee(self.epsilon)
         if claim.neighbours is not Neighbours.REPLACED:
             return None

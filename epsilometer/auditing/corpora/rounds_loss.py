@@ -1,12 +1,12 @@
 """The loss of all rounds of noisy votes together, in closed form. Losses are in nats.
 
 `private_evolution` has R rounds, and `vote_histogram` and `label_shares` have one. An adversary who sees all R noisy
-tables distinguishes two corpora that differ in one unit. Given the earlier tables, the candidates of a round are the
-same for both corpora. If at most c = 1 text of a person votes, the votes of the two corpora then differ by 1 in each of
-D cells, where D is at most 2 (replaced) or 1 (added or removed). In such a cell, the noise of rate r makes the loss r
-with probability p = 1 / (1 + e^-r), and -r otherwise (`vote_loss`). So D independent losses of +-r dominate the loss of
-a round, whatever the earlier tables were. Dominating pairs compose adaptively (Zhu, Dong and Wang 2022, theorem 10), so
-the loss of all rounds is dominated by
+tables distinguishes two corpora that differ in one unit (a person or a text). Given the earlier tables, both corpora
+vote for the same candidates in a round. If at most c = 1 text of a person votes, the votes of the two corpora then
+differ by 1 in each of D cells, where D is at most 2 (replaced) or 1 (added or removed). In such a cell, the noise of
+rate r makes the loss r with probability p = 1 / (1 + e^-r), and -r otherwise (`vote_loss`). So D independent losses of
+r or -r dominate the loss of a round, whatever the earlier tables were. Dominating pairs compose adaptively (Zhu, Dong
+and Wang 2022, theorem 10), so the loss of all rounds is dominated by
 
     S = r (2 K - R D),   K ~ Binomial(R D, p).
 
@@ -32,7 +32,8 @@ from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
 class RoundsLoss:
     """A sum of independent losses, each `rate` or -`rate`.
 
-    count: the number of losses, R D. exact: False if the law is an upper bound for every pair of corpora.
+    count: the number of losses, R D. exact: True if some pair of corpora has this law, False if it is only an upper
+    bound.
     """
 
     rate: float

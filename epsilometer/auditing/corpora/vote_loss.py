@@ -1,9 +1,9 @@
 """The exact loss of noisy votes: an adversary sees a table H + Z and guesses which of k candidates H is.
 
-The adversary knows everything else, so only the candidates' votes matter. With Laplace noise of rate r
-(`noisy_table`), P(Z = z) = (1 - q) / (1 + q) q^|z| with q = e^-r. In a cell of the table in which candidates cast 0 to
-s votes, all outcomes z <= 0 have the same likelihood ratios, and so have all z >= s. So s + 1 outcomes are enough.
-Cells are independent, and a cell in which all candidates cast equally many votes reveals nothing.
+The adversary knows everything else, so only the candidates' votes matter. With Laplace noise of rate r (`noisy_table`),
+P(Z = z) = (1 - q) / (1 + q) q^|z| with q = e^-r. In a cell of the table in which candidates cast 0 to s votes, all
+outcomes z <= 0 of H + Z have the same likelihood ratios between candidates, and so have all z >= s. So s + 1 outcomes
+are enough. Cells are independent, and a cell in which all candidates cast equally many votes reveals nothing.
 
 Example: one text, k candidates in k cells, replacement at epsilon (r = epsilon / 2). A cell is up (`one_text`) with
 probability p = 1 / (1 + q) if the text votes for it, else with probability 1 - p. For k = 2 the best adversary is right

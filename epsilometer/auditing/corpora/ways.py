@@ -1,12 +1,12 @@
-"""Comparison of three sources of training data: public texts alone, rewrites of texts, a released corpus.
+"""Comparison of three ways to obtain training data: public texts alone, rewrites of texts, a released corpus.
 
 Each way ends in texts with labels. A classifier of embeddings is trained on them (`checks.head`), and its macro F1 is
 measured on the same held-out clean texts:
 
 1. public texts alone: 64 of them are labelled by hand, and their labels spread to the others
    (`post_processing.spread`);
-2. texts rewritten one at a time, with unprotected labels: one classifier is trained on the rewrites themselves, and one
-   on public texts that the rewrites label (each rewrite votes for its nearest exemplar, without noise); the F1 is that
+2. texts rewritten one at a time, with unprotected labels. One classifier is trained on the rewrites themselves, another
+   on public texts that the rewrites label (each rewrite votes for its nearest exemplar, without noise). The F1 is that
    of the classifier that is better on separate texts;
 3. the whole corpus, released by `vote_histogram` with one draw of the noise.
 """

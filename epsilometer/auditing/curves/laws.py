@@ -1,7 +1,7 @@
 """The worst case of a claim in zCDP, Renyi or GDP under stated laws, for a pair of inputs and all orders or levels.
 
 For laws P and Q on finitely many outputs, K(a) = ln sum P^a Q^(1 - a) is (a - 1) times the Renyi divergence of order a.
-It is convex, K(1) = 0 if every output of P is possible under Q, and K(a) <= (a - 1) L for the largest loss L.
+K is convex, K(1) = 0 if every output of P is possible under Q, and K(a) <= (a - 1) L for the largest loss L.
 
 - **zCDP** claims K(a) <= rho a (a - 1) for every a > 1. For a >= L / rho this is always true. The smaller orders are
   divided into intervals. In an interval K lies below its chord, so the interval is settled if the chord never exceeds

@@ -2,7 +2,7 @@
 
 - *within*: upper bounds for every adversary show that every limit that applies is kept (`evidence`).
 - *beyond*: a lower bound exceeds a limit.
-- *not exceeded by these attacks*: for a black box whose attacks stay below the limits; a black box is never *within*.
+- *not exceeded by these attacks*: for a black box, if all attacks stay below the limits; a black box is never *within*.
 - *open*: anything else; `why` names the reason, and `settles` what would settle it.
 
 Labels that exist but are not among the attributes to hide are listed as open. They have no limit and decide nothing.

@@ -2,8 +2,8 @@
 
 An upper bound covers every adversary. Its source is a law or a count. A law describes the released view or its latents,
 and is evaluated over all pairs of texts that trials can draw. A count covers recorded identifiers that survive in the
-rewrites, or in anything that the mechanism can release (`worth.releases`). A law that rewrites refute gives no upper
-bound. A mechanism without a law is a black box and has no upper bound on a loss.
+rewrites, or in anything that the mechanism can release (`worth.releases`). A law gives no upper bound if the rewrites
+refute it. A mechanism without a law is a black box and has no upper bound on a loss.
 
 A claim gives no upper bound: "not refuted" covers only the compared pairs, and other pairs may exceed the claim. If the
 law's pure loss was computed for every pair, its maximum bounds every average with certainty
@@ -234,7 +234,7 @@ def of_kind(
 ) -> Assessed:
     """Return the evidence on the surviving share of a kind. row: from `LEAKAGE`. standing: from `STANDING`."""
     limit = f"{IDENTIFIERS}: {row['kind']}"
-    if row["recorded"] < row["identifiers"]:  # patterns find nothing that a masker with the same patterns leaves
+    if row["recorded"] < row["identifiers"]:  # a masker with the same patterns leaves nothing for them to find
         why, settles = "they were found by patterns, and not recorded", "texts with recorded ones"
         return replace(
             Assessed.of(limit, allowed, [_piece(limit, By.COUNT, low=row["low"])], alpha), why=why, settles=settles

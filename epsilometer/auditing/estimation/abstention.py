@@ -3,11 +3,11 @@
 The success rate averages over all outputs, so it proves the pure loss of a mechanism only if all outputs are equally
 revealing. Here the adversary guesses if its score is high and abstains otherwise.
 
-**The bound.** The source is uniform among k candidates, the output y has the density P_j(y) from candidate j, and for
-every two of them P_i(S) <= e^epsilon P_j(S) + delta for all sets S. Let p* = e^epsilon / (e^epsilon + k - 1) and g(y)
-be the guess. With delta = 0 the guess is right, given any y, with probability P_g(y) / sum_j P_j(y) <= p*. So, given
-the outputs of all trials, the guesses are independent, and each is right with probability at most p*. This is also true
-of any m guesses that were chosen by outputs and candidates alone, so P(right >= v) <= P(Bin(m, p*) >= v).
+**The bound.** The source is uniform among k candidates, the output y has the density P_j(y) from candidate j, and
+P_i(S) <= e^epsilon P_j(S) + delta for any two candidates i, j and every set S. Let p* = e^epsilon / (e^epsilon + k - 1)
+and g(y) be the guess. With delta = 0 the guess is right, given any y, with probability P_g(y) / sum_j P_j(y) <= p*. So,
+given the outputs of all trials, the guesses are independent, and each is right with probability at most p*. This is
+also true of any m guesses that were chosen by outputs and candidates alone, so P(right >= v) <= P(Bin(m, p*) >= v).
 
 With delta > 0 the mean of the excess (P(right | y) - p*)_+ is at most delta (1 - p*). The reason: this mean is a sum
 over guesses j of (1 - p*) / k times the mass by which P_j exceeds e^epsilon times the mean of the others. That mass is
@@ -18,8 +18,8 @@ where TPR and FPR are the shares of all trials with a right and with a wrong gue
 Compare theorem 5.2 of Steinke, Nasr and Jagielski 2023 (arXiv:2305.08846), where all guesses are about one run.
 
 **The levels.** The adversary guesses in the most confident T, T / 2, T / 4, ... trials (each number is raised to
-include ties with the last). The result is the level that proves most, at alpha / (2 L) for L distinct levels
-(Bonferroni). Levels depend only on scores, so a mechanism whose outputs are all equally revealing has only one.
+include ties with the last). The result is the largest loss that a level proves, at error alpha / (2 L) for L distinct
+levels (Bonferroni). Levels depend only on scores, so a mechanism whose outputs are all equally revealing has only one.
 MultiSplit (Meinshausen, Meier and Buehlmann 2009, arXiv:0811.2177) and a level chosen on a part of the trials are also
 valid but prove less. This was measured as median losses of 40 runs (T = 10,000, alpha = .01) by all guesses, by
 MultiSplit (21 splits, a fifth of the trials to choose), and by the levels here. A Gaussian with mu = 2 has 1.61, 3.86
@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.estimation.successes import clopper_pearson, loss_at, success_bound
 
-LEAST = 16  # guesses of the smallest level; fewer prove almost nothing, even if all are right
+LEAST = 16  # fewest guesses of a level; fewer prove almost nothing, even if all are right
 _NEGLIGIBLE = 1e-15  # probability that still more guesses are right because of delta; neglected
 
 
@@ -89,7 +89,7 @@ def levels(ordered: NDArray[np.floating]) -> list[int]:
 
 
 def halves(count: int) -> list[int]:
-    """Return the count, half of it, a quarter, and so on, down to `LEAST`."""
+    """Return the count, half of it, a quarter, and so on, as long as the number is at least `LEAST`."""
     return [count >> i for i in range(max(1, (count // LEAST).bit_length()))]
 
 
@@ -108,7 +108,7 @@ def guess_loss(
     def excess(loss: float) -> float:
         return tail(loss, successes, guesses, trials, candidates=candidates, delta=delta) - alpha / 2
 
-    # Without delta, the same guesses prove more, so that finite bound is the upper end of the search.
+    # Without delta the same guesses prove a larger loss, which is finite and the upper end of the search.
     high = loss_at(clopper_pearson(successes, guesses, alpha)[0], candidates) + 1e-6
     return float(scipy.optimize.brentq(excess, 0.0, high, xtol=1e-9))
 

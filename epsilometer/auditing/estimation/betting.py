@@ -40,7 +40,7 @@ def interval(values: ArrayLike, alpha: float, fixed: bool = False) -> tuple[floa
     """Return the 1 - alpha confidence interval of the mean of independent numbers in [0, 1].
 
     values: [n], in the order of observation. The interval is valid at all n together, and so for any stopping rule.
-    fixed: True if n was chosen before any value was seen and this is the only look; then the interval is narrower.
+    fixed: True if n was chosen before any value was seen, and the interval is computed only once; it is then narrower.
     Returns (0, 1) without values. Raises ValueError for values outside [0, 1].
     """
     x = np.asarray(values, np.float64)

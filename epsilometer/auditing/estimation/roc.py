@@ -4,7 +4,7 @@ An average hides an attack that is confident about a few texts and at chance for
 by their true positive rate (TPR) at a small false positive rate (FPR) (Carlini, Chien, Nasr, Song, Terzis and Tramer,
 S&P 2022). Here every trial asks whether the candidate in slot 0 is the source, which is true in one of k trials. If the
 attack guesses slot 0, the score is the margin of that guess over the next best candidate; otherwise the score is minus
-the margin of the guess. With k = 2 that is the difference of the scores of slot 0 and slot 1.
+the margin of the guess. With k = 2 the score is the difference of the scores of slot 0 and slot 1.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Rate:
 def rate(guesses: Guesses, target: NDArray[np.integer], fpr: float, alpha: float) -> Rate | None:
     """Return the TPR at this FPR; None for an attack without scores, or if all or none of the trials are positive.
 
-    The true threshold at this FPR is unknown. Two order statistics of the negatives bound it, each wrong with
-    probability at most alpha / 4. They depend on negatives alone, so the number of positives beyond each is binomial
-    (Clopper-Pearson bounds at alpha / 4). alpha: error of the interval. Its lower bound is 0 if the negatives are too
-    few to bound the threshold: fewer than 597 for an FPR of 1 % and an alpha of .01.
+    The true threshold at this FPR is unknown. Two order statistics of the negatives (trials with another source) bound
+    it, each wrong with probability at most alpha / 4. They depend on negatives alone, so the number of positives beyond
+    each is binomial (Clopper-Pearson bounds at alpha / 4). alpha: error of the interval. Its lower bound is 0 if the
+    negatives are too few to bound the threshold: fewer than 597 for an FPR of 1 % and an alpha of .01.
     """
     positive, named = target == 0, guesses.slots == 0
     if guesses.scores is None or positive.all() or not positive.any():

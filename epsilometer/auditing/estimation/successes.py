@@ -65,7 +65,7 @@ def loss_at(success_probability: float, candidates: int, delta: float = 0.0, pri
 def success_bound(loss: float, candidates: int, delta: float = 0.0, prior: Prior | None = None) -> float:
     """Return the largest success probability of any adversary under a loss: TeDA eq. 10 solved for the probability.
 
-    Under a prior p, with S(m) the sum of its m largest numbers, it is
+    Under a prior p, with S(m) the sum of its m largest numbers, this probability is
 
         delta + (1 - delta) max over m of e^loss S(m) / (e^loss + m - 1),
 
@@ -162,7 +162,7 @@ def strongest(estimates: Sequence[Estimate]) -> Estimate:
 
 
 class Rates(NamedTuple):
-    """Counts of the trials whose source is a candidate (positives) or not (negatives), and of its guesses in each."""
+    """Counts of trials with a given candidate as source (positives) or not (negatives), and of those that guess it."""
 
     true_positives: int
     positives: int
@@ -197,7 +197,7 @@ def loss_by_rates(
     positives: number of trials whose source is the candidate in question. true_positives: number of these in which that
     candidate was guessed. negatives, false_positives: the same two numbers for trials with another source. The bound is
     ln((TPR - delta) / FPR) for a lower bound of TPR and an upper bound of FPR (Clopper-Pearson, each at error alpha/4
-    as in the published code), so it has confidence 1 - alpha/2, as in `estimate`. It is 0 without evidence.
+    as in the published code), so it has confidence 1 - alpha/2, as in `estimate`. The bound is 0 without evidence.
     """
     low, _ = clopper_pearson(true_positives, positives, alpha / 2)
     _, high = clopper_pearson(false_positives, negatives, alpha / 2)

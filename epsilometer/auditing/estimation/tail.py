@@ -146,7 +146,7 @@ def thresholds(scored: Scored) -> NDArray[np.floating]:
 
 
 def threshold(scored: Scored, candidates: int, alpha: float) -> tuple[float, float]:
-    """Return the threshold whose guesses prove most in these trials, and the bound as if it were fixed beforehand.
+    """Return the threshold whose guesses prove most in these trials, and the bound if it were fixed beforehand.
 
     If several thresholds prove the same, the largest is returned.
     """
@@ -174,8 +174,8 @@ def lower_bounds(
 ) -> Floats:
     """Return lower bounds of a - e^4 b / (k - 1), each wrong with probability at most `error`.
 
-    Each of the two rates is bounded at half of that. hits, misses: counts [...] of right and of wrong guesses with at
-    least some score, which other trials must have chosen.
+    Each of the two rates is bounded at half of that error. hits, misses: counts [...] of right and of wrong guesses
+    with at least some score; other trials must have chosen this score.
     """
     return _least(hits, trials, error / 2) - WEIGHT * _most(misses, trials, error / 2) / (candidates - 1)
 
@@ -183,7 +183,7 @@ def lower_bounds(
 def upper_bounds(
     hits: NDArray[np.integer], misses: NDArray[np.integer], trials: int, candidates: int, *, error: float
 ) -> Floats:
-    """Return upper bounds of a - e^4 b / (k - 1), each wrong with probability at most `error`; as `lower_bounds`."""
+    """Return upper bounds of a - e^4 b / (k - 1), each wrong with probability at most `error` (see `lower_bounds`)."""
     return _most(hits, trials, error / 2) - WEIGHT * _least(misses, trials, error / 2) / (candidates - 1)
 
 

@@ -18,9 +18,9 @@ from epsilometer.auditing.evidence.status import Status
 def bounds(data: Data, scale: Scale, below: float, above: float) -> tuple[float, float]:
     """Return a lower and an upper bound of the figure, in the scale's unit.
 
-    below, above: the error probabilities allowed for each. The number of trials must have been fixed beforehand. The
-    bounds are 0 and infinity if the evidence is a computation with a larger error. Trials of one case among several
-    (`AtLeast`) have the upper bound infinity.
+    below, above: the error probabilities allowed for the lower and the upper bound. The number of trials must have been
+    fixed beforehand. The bounds are 0 and infinity if the evidence is a computation with a larger error. Trials of one
+    of several cases (`AtLeast`), such as pairs of texts, have the upper bound infinity.
     """
     if isinstance(data, Computed):
         return data.low if data.error <= below else 0.0, data.high if data.error <= above else math.inf

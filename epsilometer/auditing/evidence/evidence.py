@@ -48,8 +48,8 @@ class Means:
     """Shares of right trials in independent sets.
 
     shares: a number in [0, 1] for each set, such as its share of right trials. The number of sets was fixed beforehand.
-    each: the number of trials in a set; 1 if sets differ in size, or if the numbers are not shares of right trials.
-    Then each set counts as one trial.
+    each: the number of trials in a set; 1 (each set counts as one trial) if sets differ in size, or if the numbers are
+    not shares of right trials.
     """
 
     shares: Sequence[float]

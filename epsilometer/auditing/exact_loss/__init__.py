@@ -7,8 +7,8 @@ Inside the package:
 
 - `from_texts.sampled_pairs(texts, embeddings, trials, design, groups)` or `pairs.of_trials(trials, texts)` returns the
   `Pairs` to compare;
-- `measuring.measure(mechanism, texts, epsilons, pairs)` returns `ExactTables`: both tables, without the columns dataset
-  and mechanism;
+- `measuring.measure(mechanism, texts, epsilons, pairs)` returns `ExactTables`: the tables `EXACT` and `EXACT_CURVES`,
+  without the columns dataset and mechanism;
 - `measuring.pair_losses(measuring.request(...))` returns only the figures of the pairs, one `losses.PairLosses` per
   budget, and `rows.average_loss` returns their average. A search for a budget needs only these;
 - `products.Product`, made from `accounting/convolution/grid.unit_losses`, is a pair of products of unit laws.

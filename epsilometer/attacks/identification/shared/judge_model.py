@@ -276,7 +276,7 @@ class JudgeModel:
             members, size = list(run), fitting(length)
             batches += [(length, members[start : start + size]) for start in range(0, len(members), size)]
         for length, rows in track(batches, len(batches), "judge"):
-            size = fitting(length)  # sets the number that is halved if memory runs out
+            size = fitting(length)  # sets the number of rows that is halved if memory runs out
             ids = np.zeros((size, length), np.int64)
             mask = np.zeros((size, prefix + length), np.int64)
             mask[:, :prefix] = 1
