@@ -14,7 +14,7 @@ from epsilometer.auditing.gate_statistics import Judged
 from epsilometer.core.rounding import DOWN, NEAREST
 from epsilometer.report.wording import CHANCE, guesses, guesses_beside, in_guesses
 
-_UNLIMITED = "it has no limit, because it was right in every trial of the baseline; give a largest loss (--max-loss)"
+_UNLIMITED = "it has no limit, because it was right in every trial of the baseline; give one (--limit which_text=1)"
 
 
 def seen(judged: Judged) -> str:
