@@ -1,6 +1,6 @@
 """Private evolution: rounds of noisy votes for candidate texts, whose winners a public model varies.
 
-The candidates of round 1 are m public exemplars, as in `vote_histogram`. In each round, every private text that counts
+The candidates of round 1 are m public exemplars, as in `vote_histogram`. In each round, every counted private text
 votes for one cell of a table: its nearest candidate, and its own label. Integer noise is added to every cell. About a
 quarter of the candidates win: for each label, those with the most noisy votes. The winners remain candidates, and each
 is varied three times by a masked language model that replaces about half of its words. This is one of the ways of Xie

@@ -37,7 +37,7 @@ texts may be rewritten through an endpoint, since the sanitised text that it see
 
 The paper compares two more variants (section 5.1). Here they are separate mechanisms, on the encoder's word vectors.
 `em` releases z at the whole epsilon without a provider, as `exponential` does. `wp` is `mvc`; its claim, epsilon times
-a distance, is not comparable with that of other variants.
+a distance, is not comparable with the other variants' claims.
 
 Departures. The formulas of u and Delta were reconstructed from the proof of lemma 1; every line of the proof agrees
 with them. The paper's text calls <Phi(x), Phi(y)> "their cosine similarity", of "normalised average embeddings". If
