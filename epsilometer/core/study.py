@@ -113,7 +113,7 @@ class Study(Protocol):
         return ()
 
     def components(self, kind: str, params: Any, entry: Any) -> Iterable[Path]:
-        """Return the Python and data files of a kind of components that stages.yaml lists for an entry."""
+        """Return the Python and data files that stages.yaml lists for an entry of this kind of components."""
         return ()
 
     def accepted(self, params: Any) -> Iterable[str]:

@@ -8,8 +8,8 @@ label l's name. Each of N people enters a step with probability q. For a person 
     g_i = grad_P (1 / k) sum_j -(1 / |x_j|) log p(x_j | P_label(j)),
     step: P moves by AdamW along (sum over persons drawn of g_i min(1, C / |g_i|) + N(0, sigma^2 C^2)) / (q N).
 
-The trained prompts write equally many texts for each label. The training is DP-SGD (Abadi et al. 2016), for texts with
-their label as control (Yue et al. 2023, arXiv:2210.14348), on soft prompts (Duan et al. 2023, arXiv:2305.15594).
+The trained prompts write equally many texts for each label. The training is DP-SGD (Abadi et al. 2016), for generation
+controlled by labels (Yue et al. 2023, arXiv:2210.14348), on soft prompts (Duan et al. 2023, arXiv:2305.15594).
 
 Claim, (epsilon, delta), for granularity user or document. Gradients are clipped per person, all counted texts together
 and all prompts together, so one person changes a sum by at most C (added or removed) or 2 C (replaced). Each person

@@ -69,7 +69,7 @@ class DPMLMPlus(MaskMechanism, OneOfGrid):
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.SAME_LENGTH)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the most samples of two texts with the same number of words; infinite for different numbers."""
+        """Return the largest number of samples for two texts of equally many words; infinite for other texts."""
         return super().distance(texts, pairs, epsilon) * (2 if self.insert else 1)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:

@@ -63,7 +63,7 @@ class Trial(NamedTuple):
 class TextSearch:
     """The search in one text for one trial.
 
-    lost:    True if a candidate that reached the aim changed a task's prediction.
+    lost:    True if a candidate that reached the aim was rejected by a task's classifiers.
     minimal: True if all edits of all sizes so far were judged.
     """
 
@@ -269,7 +269,7 @@ class TextSearch:
         return None
 
     def _keeping_tasks(self, candidates: Sequence[Candidate]) -> Search[list[Candidate]]:
-        """Return the candidates that do not change any task's prediction."""
+        """Return the candidates for which the classifiers of every task predict the class in `source.answers`."""
         for panel, answer in zip(self.judges.tasks, self.source.answers, strict=True):
             if not candidates:
                 return []
