@@ -11,12 +11,12 @@ There are two samplers, one for audits and one for releases:
 
 The cost of rounding in a release: let g, between 1/16 and 1/8, be the grid's step in deviations of the noise. Rounding
 to a public grid is post-processing, so with an exact Gaussian it would cost nothing. The sampled number differs from
-the exact quantile by at most a relative 2^-48 (`test_normals.py`), and the uniform number by 2^-64 or a relative 2^-53.
-So the bounds of the grid cell around a value of t deviations move by at most t 2^-48, and its probability changes by a
-relative t 2^-47 / g, which is at most 2^-40 within 8 deviations; the probability beyond is 1.3e-15. A step on d numbers
-that is (epsilon, delta)-private in exact arithmetic is therefore (epsilon + eta, delta e^eta + tau)-private, with eta =
-d 2^-39 and tau = d 2^-48: 1.1e-6 and 2.1e-9 for 592,130 numbers. The discrete Gaussian of `core.exact_samplers` would
-avoid this, but takes 100 times as long.
+the exact quantile by at most a relative 2^-48 (`test_normals.py`), and the 63-bit number from an exactly uniform one by
+2^-64 or a relative 2^-53. So the bounds of the grid cell around a value of t deviations move by at most t 2^-48, and
+its probability changes by a relative t 2^-47 / g, which is at most 2^-40 within 8 deviations. Beyond 8 deviations the
+probability is 1.3e-15. A step on d numbers that is (epsilon, delta)-private in exact arithmetic is therefore (epsilon +
+eta, delta e^eta + tau)-private, with eta = d 2^-39 and tau = d 2^-48: 1.1e-6 and 2.1e-9 for 592,130 numbers. The
+discrete Gaussian of `core.exact_samplers` would avoid this, but takes 100 times as long.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def _rounds(work: NDArray[np.uint64], key: tuple[int, int], done: int = 0) -> tu
 def _first_rounds(
     work: NDArray[np.uint64], trials: NDArray[np.uint64], block: int, key: tuple[int, int]
 ) -> tuple[NDArray[np.uint64], ...]:
-    """Return `_rounds` for one block number and trials [n] below 2^32. Half of the first rounds are then scalar."""
+    """Return `_rounds` for one block number and trials [n] below 2^32. Half of each early round is scalar."""
     x0, x1, x2, x3, spare = work
     keys = [[int(word) for word in words] for words in _round_keys(key)[:3]]
     (m0, m1), low = map(int, _MULTIPLIER), int(_LOW)
@@ -101,7 +101,7 @@ class Noise:
     """Random streams, one for each of n trials.
 
     trials: int64 [n], the numbers of the trials; key: two 32-bit words, or None for the operating system's randomness.
-    exact:  the samplers of a publication; None for a seeded stream, whose draws are single floating-point numbers.
+    exact:  the samplers of a publication; None for a seeded stream, whose draws are rounded to floating point.
     """
 
     trials: NDArray[np.int64]

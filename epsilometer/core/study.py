@@ -32,8 +32,8 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 class AttackKind:
     """A kind of attack that `epsilometer check attack` tests.
 
-    folder: the kind of the shipped attacks, as in `component.shipped`. method: the method that such an attack defines.
-    check: runs the conformance tests of an attack and returns their results.
+    folder: the kind of the shipped attacks, as in `component.shipped`. method: the method that an attack of this kind
+    defines. check: runs the conformance tests of an attack and returns their results.
     """
 
     folder: str
@@ -53,7 +53,7 @@ class ModelUse:
 
 
 class Study(Protocol):
-    """One study. A subclass overrides what it provides; everything else is empty.
+    """One study. A subclass overrides what its study provides; the defaults are empty.
 
     The argument `params` of a method is the whole of params.yaml, as an instance of the class that `params()` returns.
     """
@@ -113,7 +113,7 @@ class Study(Protocol):
         return ()
 
     def components(self, kind: str, params: Any, entry: Any) -> Iterable[Path]:
-        """Return the Python and data files of a kind of components that stages.yaml lists for an entry."""
+        """Return the Python and data files that stages.yaml lists for an entry of this kind of components."""
         return ()
 
     def accepted(self, params: Any) -> Iterable[str]:

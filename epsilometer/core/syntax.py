@@ -32,7 +32,7 @@ class Import(NamedTuple):
     name: str
     """The name within the module; empty for `import a`."""
     bound: str
-    """The name in the file, or the number that replaces it; with the import's place if the name has other bindings."""
+    """The name in the file, or the number that replaces it. A name with other bindings also has the import's place."""
 
 
 class Syntax(NamedTuple):
@@ -138,7 +138,7 @@ def _fields(node: ast.AST) -> Iterator[Any]:
             continue
         if isinstance(value, list):
             yield f"{field}["
-            # Strings in lists are names, such as those of `global`.
+            # Strings in lists are names, such as the names after `global`.
             texts = _joined(value) if isinstance(node, ast.JoinedStr) else value
             yield from (_value(each) if isinstance(each, str) else each for each in texts)
             yield "]"

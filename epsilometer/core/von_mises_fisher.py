@@ -9,14 +9,14 @@ where U is the cosine of a uniform direction (Mardia and Jupp 2000, "Directional
 here is in float64, for kappa from 1e-3 to 1e9 and d from 2 to 1e8. Bessel functions would overflow or underflow, so
 they are replaced as follows.
 
-- A is Gauss' continued fraction 1 / (2(v+1)/kappa + 1 / (2(v+2)/kappa + ...)). It ends at an order v at which
-  s = sqrt(v^2 + kappa^2) >= 1,000, with the uniform expansion of I'_v / I_v (DLMF 10.41.3 and 10.41.5). With the
-  polynomials U_k below, of p^2 = (v/s)^2, and V_k - U_k = p (p^2 - 1)(U_(k-1)/2 + p U'_(k-1)) (DLMF 10.41.11),
+- A is Gauss' continued fraction 1 / (2(v+1)/kappa + 1 / (2(v+2)/kappa + ...)). From the first order v with
+  s = sqrt(v^2 + kappa^2) >= 1,000 on, the uniform expansion of I'_v / I_v replaces it (DLMF 10.41.3 and 10.41.5). With
+  the polynomials U_k in p^2 = (v/s)^2 (`_U`), and V_k - U_k = p (p^2 - 1)(U_(k-1)/2 + p U'_(k-1)) (DLMF 10.41.11),
 
       A = kappa / (s + v) - (kappa / s^2) sum_k s^-k W_k / sum_k s^-k U_k,    W_k = (k + 1/2) U_k + 2 p^2 dU_k/dp^2,
 
   in which nothing cancels. Five terms leave an error of about s^-5, below 1e-15.
-- ln M is summed by its power series, or by the same expansion if s >= 1,000 (in arrays, for densities, s >= 190).
+- ln M is summed by its power series, or by the same expansion for s >= 1,000 (in `log_moments`, s >= 190).
 
 The component t = b'y of a draw along another unit vector b: let a = mu'b, and let q be a uniform direction orthogonal
 to b. Then y = t b + sqrt(1 - t^2) q, and kappa mu'y = kappa a t + kappa sqrt((1 - a^2)(1 - t^2)) w, where w is the
@@ -40,7 +40,7 @@ from epsilometer.core.errors import UserError
 Array = NDArray[np.float64]
 
 _ASYMPTOTIC = 1_000.0  # for larger s, five terms of the expansion are exact to rounding
-_NEARLY = 190.0  # for larger s, their absolute error is below 2e-12
+_NEARLY = 190.0  # for larger s, the absolute error of five terms is below 2e-12
 # Coefficients of U_k in powers of p^2, where u_k(p) / v^k = s^-k U_k(p^2), also at v = 0 (DLMF 10.41.10).
 _U = (
     np.array([1.0]),
@@ -164,7 +164,8 @@ def quadrature(kappa: float, dimension: int) -> tuple[Array, Array]:
 def log_moments(kappas: Array, dimension: int) -> Array:
     """Return ln M at each kappa [n] >= 0, for d >= 1, with an error of at most 2e-12 nats beyond rounding.
 
-    Densities have this relative error, and need no smaller one. At d = 1, U is -1 or 1, and M is the hyperbolic cosine.
+    A density computed from ln M has this as its relative error, which is small enough. At d = 1, U is -1 or 1, and M is
+    the hyperbolic cosine.
     """
     if dimension == 1:
         return kappas + np.log1p(np.exp(-2 * kappas)) - math.log(2)

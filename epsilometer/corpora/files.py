@@ -353,7 +353,7 @@ def _check_escapes(text: str, path: Path) -> None:
             continue
         try:
             wrong = json_text.no_text(json_text.load(line))
-        except ValueError:  # the reader reports it
+        except ValueError:  # the reader reports invalid JSON
             continue
         if wrong is not None:
             raise UserError(

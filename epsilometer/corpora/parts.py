@@ -74,8 +74,8 @@ def held_out(of: NDArray[np.int64], labels: Sequence[Sequence[str | None]], *nam
 
     of: [n], group numbers. labels: for each label, the n classes; None, for a row without the label, counts as a class.
     name: the name of the random stream that orders the groups. Groups are visited in this order. A group is held out
-    if, for each of its classes, the rows held out so far plus half of its own are at most a tenth of the class. So at
-    most a fifth of a class is held out, and nothing if all groups are large.
+    if, for each class in it, the class's rows held out so far plus half of its rows in the group are at most a tenth of
+    the class. So at most a fifth of a class is held out, and nothing if all groups are large.
     """
     number_of: dict[tuple[int, str | None], int] = {}
     columns = [

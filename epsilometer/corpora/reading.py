@@ -60,8 +60,8 @@ def read(
     texts in the form of the Text Anonymization Benchmark, Presidio or chitchat-dataset (.json), a generator (.py with
     `generate(name, count, seed)`), or the id of a Hugging Face data set.
     text, labels, split: columns of the source, or paths into objects. With `comments[].text`, each comment becomes a
-    text, in a row with the other values of its source's row. A label `a,b` joins two columns (`corpora.joint`). Several
-    columns of text are joined by line breaks. Without a column `split` all rows are "train".
+    text, in a row that repeats the other values of its source row. A label `a,b` joins two columns (`corpora.joint`).
+    Several columns of text are joined by line breaks. Without a column `split` all rows are "train".
     rows: the number of rows to read. layout: the layout of a file. request: the request to a generator.
 
     Annotated identifiers are in `identifiers`, `identifier_kinds` and `identifier_entities`. Raises UserError for

@@ -3,8 +3,8 @@
 A file is a JSON list of documents. Every annotator has marked mentions of entities, each as a direct identifier, as a
 quasi-identifier or as neither. Direct and quasi-identifiers need masking. An entity counts as masked only if all its
 mentions that need masking are masked. Each annotator's entities are separate, so counts over all annotators give the
-benchmark's micro-average. A row has three lists of equal length: mentions, their kinds ("direct" or "quasi") and their
-entities. A mention's `span_text` must be the text between its offsets.
+benchmark's micro-average. A document becomes a row with three lists of equal length: mentions, their kinds ("direct" or
+"quasi") and their entities. A mention's `span_text` must be the text between its offsets.
 
 Function words, titles and punctuation at the ends of a mention are left out, since the benchmark ignores them. The
 benchmark finds function words by part-of-speech tags, also inside mentions; here they are a fixed list.

@@ -54,10 +54,10 @@ def ask(
     question: its name, the path of a file, or `epsilometer.question(name, settings)`. subject: from
     `epsilometer.subject`. epsilons: budgets, None for the subject's own. trials: None for the question's usual number.
     Columns: epsilon, figure (the attack, kind or metric), measure, by (the source of the evidence), trials, point (the
-    figure at the observed rate), low and high (its bounds, each wrong with probability at most alpha / 2, with the
-    design's alpha) and covers (the adversaries that the upper bound covers). If m > 1 attacks ran, a last row
-    `strongest` has the largest lower and the largest upper bound of the attacks, each at alpha / m. Raises UserError if
-    the subject lacks what the question needs.
+    figure at the observed rate), low and high (its bounds, each wrong with probability at most alpha / 2) and covers
+    (the adversaries that the upper bound covers). The design sets alpha. If m > 1 attacks ran, a last row `strongest`
+    has the largest lower and the largest upper bound of the attacks, computed with alpha / m instead of alpha. Raises
+    UserError if the subject lacks what the question needs.
     """
     question = by_name(question)
     check(question, subject)

@@ -61,8 +61,8 @@ class AtLoss:
 class Side:
     """The answers to one question about mechanisms at one loss.
 
-    figures: a row for each mechanism and figure, like the rows of `ask`, with `mechanism`. compared: a row for each
-    pair and figure, with `first` and `second`; empty for fewer than two mechanisms.
+    figures: a row for each mechanism and figure, like the rows of `ask`, and a column `mechanism`. compared: a row for
+    each pair and figure, with columns `first` and `second`; empty for fewer than two mechanisms.
     """
 
     figures: Rows

@@ -3,9 +3,9 @@
 If the question's limits are upper limits, as for a loss, its largest figure must meet the target. If they are lower
 limits, as for similarity, its smallest figure must. `computed.meet` chooses the epsilons. A look observes the figures
 at one epsilon in fresh trials; the figures share the error level of the look (`calibration/looks.py`). The first look
-at an epsilon has enough trials to show a limit at the target kept or exceeded (`Question.amount`). While the figure's
-interval contains the target, each further look has GROWTH times as many trials, up to 1 / PARTS of the budget.
-which_text has its own search by betting, which takes fewer rewrites (`calibration/search.py`).
+at an epsilon has enough trials to show whether the figure keeps or exceeds a limit at the target (`Question.amount`).
+While the figure's interval contains the target, each further look has GROWTH times as many trials, up to 1 / PARTS of
+the budget. which_text has its own search by betting, which takes fewer rewrites (`calibration/search.py`).
 """
 
 from __future__ import annotations

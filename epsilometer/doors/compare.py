@@ -1,7 +1,7 @@
-"""A comparison of two mechanisms by a question with an outcome per trial: the smaller loss, or the larger similarity.
+"""A comparison of the losses or similarities of two mechanisms, by a question with an outcome per trial.
 
-Both are observed in the same trials. The sign test counts the trials in which their outcomes differ. If both leak
-equally, each such trial is equally likely to favour either. For outcomes of 0 or 1 it is McNemar's exact test.
+Both mechanisms are observed in the same trials. The sign test counts the trials in which their outcomes differ. If both
+leak equally, each such trial is equally likely to favour either. For outcomes of 0 or 1 it is McNemar's exact test.
 `auditing/results/comparison.py` has the test of the strongest of several attacks, and Holm's correction over all rows.
 If attackers learn from rewrites, the test compares the two trained attackers, and not all possible trainings.
 """
@@ -68,14 +68,14 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
     """Compare two subjects by the figures of a question, in the same trials.
 
     first, second: subjects with the same texts and the same design. trials: None for the question's usual number.
-    Columns: figure (the attack, kind or metric; the first row is `strongest` if several attacks ran on both), compared
-    (the figures that the row compares), trials, `first more` and `second more` (numbers of trials in which the first or
-    the second has the larger outcome), `p value`, `p Holm`, `detectable` (for a row without a finding, the smallest
-    difference of these shares of trials that the test detects with probability .9; 1 if it detects none), the bounds of
-    both figures (`first low`, ..., each wrong with probability alpha / 2) and the `finding` in words. The probability
-    that any finding is wrong is at most alpha. Figures that only one of the two has are in the last rows, without a
-    comparison. Raises UserError for a question without an outcome per trial, for subjects that lack what the question
-    needs, and for subjects with different trials.
+    Columns: figure (the attack, kind or metric), compared (the figures that the row compares), trials, `first more` and
+    `second more` (numbers of trials in which the first or the second has the larger outcome), `p value`, `p Holm`,
+    `detectable`, the bounds of both figures (`first low`, ..., each wrong with probability alpha / 2) and the `finding`
+    in words. The probability that any finding is wrong is at most alpha. A row without a finding states in `detectable`
+    the smallest difference of `first more` and `second more`, as shares of the trials, that the test detects with
+    probability .9 (1 if none). If several attacks ran on both, the first row is `strongest`. Figures that only one of
+    the two has are in the last rows, without a comparison. Raises UserError for a question without an outcome per
+    trial, for subjects that lack what the question needs, and for subjects with different trials.
     """
     if Gives.OUTCOMES not in question.gives:
         raise UserError(

@@ -97,8 +97,8 @@ def in_sequence(words: Sequence[Status]) -> list[Status]:
 class Decided:
     """The status of a limit on one figure, and the evidence that decides.
 
-    low, high: the bounds of the figure at the errors of the status. needed: the number of trials that could show an
-    open limit kept; None if no number can, or if more would not help.
+    low, high: the bounds of the figure, with the error probabilities of the status. needed: the number of trials that
+    could show an open limit kept; None if no number can, or if more would not help.
     """
 
     evidence: Evidence

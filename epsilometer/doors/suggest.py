@@ -90,7 +90,7 @@ def _of_identifiers(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, An
 
 
 def _of_loss(name: str, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> Proposal:
-    """Return a limit on the loss of the strongest of these attackers."""
+    """Return a limit on the loss of the strongest attacker, which the last row states."""
     row = rows[-1]
     limit = _least(LOSSES, row["high"])
     shown = f"attackers show {row['point']:.2f} nats ({row['trials']:,} trials)"

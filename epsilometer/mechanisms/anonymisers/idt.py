@@ -7,12 +7,12 @@ It is algorithm 1 of Faustini, Tonni, McIver, Xu and Dras, "IDT", Computational 
 nothing is proved about the released text, and an attacker trained on rewrites recovers much of the attribute.
 
 Labels are the true classes if they are given (`shared/truths.py`), as in the paper. Otherwise they are predictions of
-the mechanism's own classifiers, the auxiliaries; if one misclassifies a binary attribute, the text is then edited
-towards the true class. A text with a given label that already deceives the auxiliaries is released unchanged.
+the mechanism's own classifiers, the auxiliaries. If the auxiliaries misclassify a text's binary attribute, the text is
+edited towards the true class. A text with a given label that already deceives the auxiliaries is released unchanged.
 
 1. Compute attributions of the predicted class of every label (`shared/attribution.py`).
-2. Let W be the words with a positive score for an attribute and none for a task; with `ignore_utility` (the paper's
-   IDT_u), all words with a positive score for an attribute.
+2. Let W be the words with a positive score for an attribute and no positive score for a task. With `ignore_utility`
+   (the paper's IDT_u), scores for tasks do not matter.
 3. For each word in W, take its k nearest words, or other replacements as set by `candidates`, in its letter case.
 4. Try edits of 1, 2, ..., |W| words (`shared/search.py`). An edit replaces all occurrences of a word as a whole token,
    and changes no other byte. The text's tags must not change, except that under `swap` (IDT_s) NOUN and VERB may
@@ -29,11 +29,11 @@ class y, one of c classes,
 
     P(t | y) = e^(epsilon [t = y]) / (e^epsilon + c - 1)   (Kairouz, Bonawitz and Ramage 2016),
 
-so P(t | x) <= e^epsilon P(t | x') for any two texts: the class t is epsilon-locally private. But the released text
-depends on more than t, and the outcome reveals whether an edit reached t. So nothing is claimed for the text. If t is
-the text's own class, the mechanism still changes the words that it would change for another class; otherwise an edit
-would reveal that the predicted class is false. `aim: hide` brings the probabilities of every auxiliary within `margin`
-of the class shares.
+so P(t | x) <= e^epsilon P(t | x') for any two texts x and x': the class t is epsilon-locally private. But the released
+text depends on more than t, and the outcome reveals whether an edit reached t. So nothing is claimed for the text. If t
+is the text's own class, the mechanism still changes the words that it would change for another class; otherwise a
+changed text would reveal that its own class is not t. `aim: hide` brings the probabilities of every auxiliary within
+`margin` of the class shares.
 
 The paper does not state k and q (defined at `IDT`). The defaults come from 100 generated validation reviews, with
 linear victims that classify 73 of them correctly, linear auxiliaries trained on other texts, and GloVe 50d. RS_all, the
@@ -41,8 +41,8 @@ share of rewrites that hide the attribute and keep the task, was .40 at k = 50 a
 success. At q = 1 it was .21, .23, .22 and .30 for k = 5, 10, 20 and 50. So more options and a wider beam find more
 edits. Most of the running time is the tagger's, and the number of sentences that it reads hardly grows (28 to 38 per
 text). As published, RS_all was 0 to .03 at q = 1, .04 to .07 at q = 5 and .04 to .10 at q = 10, with 1.7 to 2.5 changed
-words. It was highest for few options (k of 5 or 10). At q = 10 and these four k the tagger reads 29, 42, 54 and 66
-sentences per text. The standard error of a share is about .04.
+words. It was highest for few options (k of 5 or 10). At q = 10 the tagger reads 29, 42, 54 and 66 sentences per text
+for these four k. The standard error of a share is about .04.
 
 The paper leaves some choices open. Here a word is replaced where it occurs in the original text, and not where another
 replacement inserted it. Only the 64 words of W with the largest scores are used. The tagger is the embedded one. The

@@ -5,9 +5,9 @@ In plain words it has a language model guess the private attribute and rewrite t
 The method is that of Staab 2025 ("Language models are advanced anonymizers", arXiv:2402.13846). In each round the model
 infers the labels and quotes the words that revealed them, and then rewrites the text given these inferences. There are
 at most 3 rounds, at temperature .1. The prompts are not the paper's. A text is done when the model infers, for each
-label, either no class or another class than the one it inferred at first. The status is then `found`, or `nothing` if
-there was no rewrite. If the text is not done after the last round, the status is `part`. A text that is returned
-unchanged has the status `missed`.
+label, either no class or another class than at first. The status is then `found`, or `nothing` if there was no rewrite.
+If the text is not done after the last round, the status is `part`. If the last rewrite equals the original, the status
+is `missed`.
 
 `aim: random` chooses a class to show for each label (IncogniText 2024, arXiv:2407.02956). The class is sampled
 uniformly from all classes, so it reveals nothing about the true class. The text is done when the model infers the class

@@ -14,9 +14,9 @@ counter-fitted Paragram, a download).
 - only the window around the replaced word must be similar, and texts of fewer than 15 words always pass;
 - the tag is that of the word's first occurrence in a window of 4 words before and 3 after it, in the original text.
 
-By default, windows are compared with the original, in short texts too. They include the windows of other changed words
-near the replaced word. The tag is that of the word in its sentence. Tags are those of Universal Dependencies, by the
-embedded tagger (in the recipe: NLTK's).
+By default, windows are compared with the original, in short texts too. The windows of other changed words near the
+replaced word are compared as well. The tag is that of the word in its sentence. Tags are those of Universal
+Dependencies, by the embedded tagger (in the recipe: NLTK's).
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ In plain words it replaces unusual words by words that a language model finds mo
 
 The probability P(w | x) of a word w in a text x is the product of the model's probabilities of w's pieces, each
 predicted with that piece masked. A word is unsafe if P(w | x) < p. Its candidates are the `candidates` likeliest words
-when the whole word is masked. It is replaced by the candidate with the nearest vector, or by `***` if none is within
-the cosine distance s. Unsafe numbers get new digits. All words are judged in the original text (arXiv:2311.10785).
-Neither the paper nor this mechanism claims anything.
+when the whole word is masked. The candidate with the nearest vector replaces it, or `***` if no candidate is within the
+cosine distance s. Unsafe numbers get new digits. All words are judged in the original text (arXiv:2311.10785). Neither
+the paper nor this mechanism claims anything.
 
 Vectors are those of single words without context, by all-MiniLM-L6-v2; the reference code
 (fedealbanese/lm-text-sanitization 20d2411) uses BERT's state at the first piece. Here pieces that continue a word are
@@ -14,9 +14,9 @@ not candidates. In the reference code `token_similarity` is a distance, so its d
 by `***`. Published comparisons do not state p and s.
 
 `as_published: true` reproduces what determines the results of the reference code. One dictionary from words to
-replacements is filled text by text, and used for all later texts. It is a substitution cipher, which anyone who has the
-dictionary can undo. Digits always come from seed 0, so a number becomes the same number in every text. Candidates are
-written in lower case. **A rewrite then depends on the earlier texts of the call, and on no random stream**. Another
+replacements is filled text by text, and used for all later texts. This is a substitution cipher, which anyone who has
+the dictionary can undo. Digits always come from seed 0, so a number becomes the same number in every text. Candidates
+are written in lower case. **A rewrite then depends on the earlier texts of the call, and on no random stream**. Another
 order or another split of the texts gives different rewrites. By default each text has its own dictionary, digits come
 from the text's stream, and words keep their capitals.
 """

@@ -2,8 +2,8 @@
 
 No curator is trusted: each of n people sends their cell, one of K = m L (m exemplars, L labels), through a protocol
 with a pure epsilon, and the counts are debiased. This mechanism measures how much utility a trusted curator adds. It is
-not for publication, since its noise is sampled in floating point. It uses the protocol, of three, whose counts have the
-smallest variance:
+not for publication, since its noise is sampled in floating point. Of three protocols it uses the one whose counts have
+the smallest variance:
 
     unary encoding, optimised:  one bit per cell, which is 1 with probability 1/2 for the person's cell and
                                 1 / (e^epsilon + 1) for others; variance n 4 e^epsilon / (e^epsilon - 1)^2 (Wang et al.
@@ -40,7 +40,7 @@ _PEOPLE = 1024  # people whose sets are sampled at a time
 class LocalVotes(VoteHistogram):
     """Local votes. Settings as in `vote_histogram`, but `most` must be 1, since each vote spends epsilon.
 
-    The claim assumes that every label is listed: who has another label sends nothing.
+    The claim assumes that every label is listed, since a person with another label sends nothing.
     """
 
     control: ClassVar[bool] = True

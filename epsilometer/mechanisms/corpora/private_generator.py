@@ -1,22 +1,23 @@
 """A private generator: a public language model writes texts, by prompts that are trained on private texts by DP-SGD.
 
 A small causal model is adapted to public texts, without noise, and frozen (`shared/prompted.py`). Only its soft prompts
-P [L, w] are trained on private texts. Prompt l begins as the mean embedding of the tokens of label l's name. For a
-person i with the texts x_1..x_k, k <= c (`most`), and their labels, and for the clipping length C (`clip`),
+P [L, w], one of width w per label, are trained on private texts. Prompt l begins as the mean embedding of the tokens of
+label l's name. Each of N people enters a step with probability q. For a person i with labelled texts x_1..x_k, k <= c
+(`most`), and for the clipping length C (`clip`),
 
     g_i = grad_P (1 / k) sum_j -(1 / |x_j|) log p(x_j | P_label(j)),
     step: P moves by AdamW along (sum over persons drawn of g_i min(1, C / |g_i|) + N(0, sigma^2 C^2)) / (q N).
 
-The trained prompts write equally many texts for each label. The training is DP-SGD (Abadi et al. 2016), for texts with
-their label as control (Yue et al. 2023, arXiv:2210.14348), on soft prompts (Duan et al. 2023, arXiv:2305.15594).
+The trained prompts write equally many texts for each label. The training is DP-SGD (Abadi et al. 2016), for generation
+controlled by labels (Yue et al. 2023, arXiv:2210.14348), on soft prompts (Duan et al. 2023, arXiv:2305.15594).
 
 Claim, (epsilon, delta), for granularity user or document. Gradients are clipped per person, all counted texts together
 and all prompts together, so one person changes a sum by at most C (added or removed) or 2 C (replaced). Each person
-enters each of T = epochs / q steps by their own coin of probability q, about 1 / batches. sigma is the smallest for
-which the package's accountant proves (epsilon, delta) for all T steps by composed loss distributions (`accounting`).
-Written texts are post-processing.
+enters each of T = epochs / q steps by their own coin, and q is about 1 / batches. sigma is the smallest for which the
+package's accountant proves (epsilon, delta) for all T steps by composed loss distributions (`accounting`). Written
+texts are post-processing.
 
-    replaced:          the number of people N is public, and q and T are computed from it.
+    replaced:          N is public, and q and T are computed from it.
     added or removed:  N is private. q and T are computed from the public guess `people`.
 
 Assumptions: the support of all releases is the same, since normal noise reaches every prompt and a model writes every

@@ -12,8 +12,8 @@ at epsilon' = epsilon / m:
     P(y | c, v) = exp(epsilon'/2 u(v, w_y) / 2) / sum over y' in c of exp(epsilon'/2 u(v, w_y') / 2)
     P(y | v)    = P(c(y) | v) P(y | c(y), v).
 
-Claim: epsilon for any two whole texts. For any v, v', numerators differ by a factor of at most e^(epsilon'/4), since u
-is in [0, 1], and so do normalisers. Both choices are exponential mechanisms (McSherry and Talwar 2007, theorem 6;
+Claim: epsilon for any two whole texts. For any v, v', numerators and normalisers each differ by a factor of at most
+e^(epsilon'/4), since u is in [0, 1]. Both choices are exponential mechanisms (McSherry and Talwar 2007, theorem 6;
 utility of sensitivity 1, base measures |c| and 1) that spend epsilon'/2 each, so ln P(y | v) - ln P(y | v') <= epsilon'
 by sequential composition. Given the text, the m slots are sampled independently, so their losses add up to at most
 m epsilon' = epsilon. An empty slot has utilities of 0, so it releases a uniformly random triple. So the claim also

@@ -32,8 +32,8 @@ candidates from the private text.
 
 Assumptions: the public texts, the encoder, m and w are fixed without looking at private texts. Exemplars clustered from
 the audited texts would not be public, so an audit refuses audited texts among the public texts. Except under the
-exponential law, two texts with the same nearest exemplar have the same output distribution. So the average loss is
-below epsilon, but the loss of the worst pair is not.
+exponential law and `levels: 2`, two texts with the same nearest exemplar have the same output distribution. So the
+average loss is below epsilon, but the loss of the worst pair is not.
 """
 
 from __future__ import annotations

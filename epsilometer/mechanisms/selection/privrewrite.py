@@ -26,9 +26,9 @@ If every candidate is incoherent, the pool is empty. Then z is released (section
 `fallback: abstain`. This is post-processing, too.
 
 Claim (theorem 1, sequential composition): epsilon = epsilon_1 + epsilon_2 for texts of T words that differ in one word,
-with epsilon_1 = split * epsilon. It holds for z and y together, so also if provider and reader collude. The provider's
-view alone has a loss of at most epsilon_1. For texts that differ in d words, u differs by at most min(1, d Delta), so
-the loss is at most d epsilon_1 + min(d, 1 / Delta) epsilon_2 (`distance`).
+with epsilon_1 = split * epsilon. The claim holds for z and y together, so it also holds if provider and reader collude.
+The provider's view alone has a loss of at most epsilon_1. For texts that differ in d words, u differs by at most min(1,
+d Delta), so the loss is at most d epsilon_1 + min(d, 1 / Delta) epsilon_2 (`distance`).
 
 Assumptions: the claim is per word and holds between any two words. Neighbours have the same number of words, since the
 law depends on T, which is not protected. Vocabulary, vectors, encoder, provider, k, tau, beta and split are public and
@@ -37,10 +37,10 @@ texts may be rewritten through an endpoint, since the sanitised text that it see
 
 The paper compares two more variants (section 5.1). Here they are separate mechanisms, on the encoder's word vectors.
 `em` releases z at the whole epsilon without a provider, as `exponential` does. `wp` is `mvc`; its claim, epsilon times
-a distance, is not comparable with that of other variants.
+a distance, is not comparable with the other variants' claims.
 
 Departures. The formulas of u and Delta were reconstructed from the proof of lemma 1; every line of the proof agrees
-with them. The paper's text calls <Phi(x), Phi(y)> "their cosine similarity", of "normalised average embeddings". If
+with them. The paper's text calls <Phi(x), Phi(y)> the "cosine similarity" of "normalised average embeddings". If
 averages were scaled to length 1, the lemma would be false, since one word can reverse the direction of a short average.
 `as_published: true` scales the averages without changing Delta, and its claim must fail. With plain averages, beta
 cancels if nothing is clipped and Delta < 1, since u / Delta = T (<Phi(x), Phi(y)> + beta) / 2. So the effect of beta

@@ -27,10 +27,10 @@ Two options of the reference code, `stop_words: kept` and `layout: kept` (punctu
 parts of the private text, so nothing is claimed with either option. An unchanged stop-word has probability 1 in its
 law. The layout is not part of the law, but the likelihood attack sees it in the text.
 
-`as_published: true` sets both options, as the reference code does by default and as TeDA ran it. It makes the published
-claim of epsilon per word, so that it can be refuted. A stop-word is released unchanged with probability 1. If it is not
-a piece of the model, no other word is ever replaced by it. So no finite epsilon holds. The window and the vocabulary
-are those described above.
+`as_published: true` sets both options, as the reference code does by default and as the published comparison TeDA ran
+it. It makes the published claim of epsilon per word, so that it can be refuted. A stop-word is released unchanged with
+probability 1. If it is not a piece of the model, no other word is ever replaced by it. So no finite epsilon holds. The
+window and the vocabulary are those described above.
 """
 
 from __future__ import annotations

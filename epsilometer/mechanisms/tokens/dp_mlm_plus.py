@@ -4,8 +4,8 @@ In plain words it replaces each word by another that a language model expects in
 and leaves out words at random.
 
 For each word i of a text x of n words, two public coins are tossed, independently of the text. The word is deleted with
-probability d, else replaced by a sample of DP-MLM's law R_i(y | x). After it, with probability q, a sample of the law
-I_i(y | x) is inserted: the same exponential mechanism at a mask between words i and i + 1 of x. So word i yields
+probability d, else replaced by a sample of DP-MLM's law R_i(y | x). With probability q, a sample of the law I_i(y | x)
+is inserted after it. I_i is the same exponential mechanism at a mask between words i and i + 1 of x. So word i yields
 
     nothing     with probability d (1 - q),
     y           with probability (1 - d) (1 - q) R_i(y) + d q I_i(y),
@@ -69,7 +69,7 @@ class DPMLMPlus(MaskMechanism, OneOfGrid):
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.SAME_LENGTH)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the most samples of two texts with the same number of words; infinite for different numbers."""
+        """Return the largest number of samples for two texts of equally many words; infinite for other texts."""
         return super().distance(texts, pairs, epsilon) * (2 if self.insert else 1)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:

@@ -1,9 +1,9 @@
 """Training of an encoder-decoder to write round trips of texts from states that hide an attribute (Xu 2019).
 
-It follows IDT's appendix C. A round trip is a rewrite by one or two models, such as a back-translation. The model reads
-a text and learns to write its round trip (cross-entropy L). The adversary, a classification head like BART's, infers
-the attribute (cross-entropy A) from the decoder state at the end of the round trip. In the last phase the model
-descends along the gradient of L - alpha A, by gradient reversal.
+The training follows appendix C of IDT's paper. A round trip is a rewrite by one or two models, such as a
+back-translation. The model reads a text and learns to write its round trip (cross-entropy L). The adversary, a
+classification head like BART's, infers the attribute (cross-entropy A) from the decoder state at the end of the round
+trip. In the last phase the model descends along the gradient of L - alpha A, by gradient reversal.
 
 As published, 10 epochs train only the adversary, 10 only the model, and 14 both. The optimiser is Adam at rate 1e-5
 with batches of 32, alpha is 1.0, and the model is facebook/bart-base or similar. Departures: word embeddings are not

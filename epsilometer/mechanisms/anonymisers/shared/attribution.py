@@ -96,7 +96,7 @@ def attributions(classifier: Classifier, texts: Sequence[str], settings: Attribu
 
 
 def _occlusion(classifier: Classifier, cut: Sequence[Spans]) -> list[dict[str, float]]:
-    """Return scores by `occlusion`. Whole texts and texts without a word are classified in one call."""
+    """Return scores by `occlusion`. Whole texts and texts that lack one word are classified in one call."""
     without = [edited(spans, dict.fromkeys(places, "")) for spans in cut for places in spans.places.values()]
     probabilities = classifier.probabilities([spans.text for spans in cut] + without)
     owner = np.repeat(np.arange(len(cut)), [len(spans.places) for spans in cut])

@@ -218,8 +218,8 @@ def make(
     """Train auxiliaries on labelled texts, write their folder, and return them.
 
     texts:    columns id, text and one per label; null for texts without that label.
-    held_out: texts in the same form. Transformers use them to select the epoch with the smallest loss; other kinds
-              also train on them.
+    held_out: texts in the same form. Transformers use these texts to select the epoch with the smallest loss; other
+              kinds train on them, too.
 
     Raises UserError for labels that cannot be learnt, and for vectors that cover less than half of the words.
     """

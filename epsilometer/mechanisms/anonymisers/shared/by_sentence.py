@@ -1,9 +1,9 @@
 """Base class of mechanisms in which a language model rewrites every sentence of a text.
 
 A rewrite is deterministic: each sentence becomes the likeliest output of a beam search, and equal sentences are
-rewritten once. A sentence that is too long for the model is split at white space, so no text is truncated. White space
-between sentences and sentences without a letter stay unchanged. No classifier checks the rewrite, so the status only
-states whether the text has changed.
+rewritten once. A sentence that is too long for the model is split at white space, so no text is truncated. Sentences
+without a letter, and the white space between sentences, stay unchanged. No classifier checks the rewrite, so the status
+only states whether the text has changed.
 """
 
 from __future__ import annotations

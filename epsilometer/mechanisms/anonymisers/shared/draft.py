@@ -25,7 +25,7 @@ class Draft:
     edits:  the replacements so far, by position.
     answer: the true class if it is given, else the class that the classifier predicts for the original text.
     score:  1 - the probability of that class.
-    fooled: True if the classifier now predicts another class; spared: True if it does so for the original text.
+    fooled: True if the classifier now predicts another class; spared: True if it already did for the original.
     """
 
     owner: int
@@ -71,7 +71,7 @@ class Draft:
         return "".join(parts)
 
     def near(self, position: int, width: int) -> list[int]:
-        """Return the positions of changed words whose windows include this position, and the position itself."""
+        """Return the positions of changed words at most `width` words away, and the position itself."""
         place = bisect_left(self.counted, position)
         changed = [i for i in self.edits if abs(bisect_left(self.counted, i) - place) <= width]
         return [*changed, position]

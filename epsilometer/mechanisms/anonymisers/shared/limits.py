@@ -58,7 +58,7 @@ class EditLimits:
     similarity: SimilarityRule | None
 
     def keep(self, tag: str, other: str) -> bool:
-        """Return True if a word with one tag may become a word with the other."""
+        """Return True if a word with the tag `tag` may become a word with the tag `other`."""
         return tag == other or {tag, other} <= _ALIKE
 
 
@@ -85,7 +85,7 @@ class Inspector:
         return list(self._encoder.encode(texts))
 
     def similarities(self, draft: Draft, position: int, tokens: Sequence[str]) -> Search[dict[str, float | None]]:
-        """Return the similarity of the text with each of these tokens at a position; None if the token breaks a limit.
+        """Return, for each token, the similarity after writing it at a position; None if it breaks a limit.
 
         Without a limit on similarity, the similarity is 0.
         """

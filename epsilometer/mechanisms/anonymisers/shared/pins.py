@@ -1,4 +1,4 @@
-"""Pins of the packages whose weights maskers read. They are code, so an update makes results stale.
+"""Pins of the packages whose weights maskers read. The pins are code, so an update makes results stale.
 
 A pin states one file, whose whole folder is read (`packages.folder`). `unpacked` is the size of the folder in bytes.
 """

@@ -2,8 +2,8 @@
 
 An edit is a set of replacements. Each replaces all occurrences of a word by one of its options. The size of an edit is
 its number of different words. Searches propose edits of size 1, 2, ... The attributes' classifiers judge each edit
-first. Edits that reach the aim (these classifiers err) are then judged by the tasks' classifiers. The edits that these
-classifiers accept are checked, best first, by the tagger, which reads only changed sentences, and by the guards
+first. Edits that reach the aim (the attributes' classifiers err) are then judged by the tasks' classifiers. The
+accepted edits are checked, best first, by the tagger, which reads only changed sentences, and by the guards
 (`shared/guards.py`). A search is a generator (`in_step`), so that edits of many texts are judged in one pass.
 
 The strategies are:
@@ -41,7 +41,7 @@ Strategy = Literal["sampled", "beam", "exhaustive"]
 _BEST = 32  # number of edits nearest to the aim that are stored, in case it is not reached
 _OPTIONS = 2  # options per word with which a beam extends edits
 _DECOYS = 64  # number of sampled decoys
-_ROUND = 4  # candidates in the first round of checks; each round is twice as large as the one before
+_ROUND = 4  # candidates in the first round of checks; each further round doubles the number
 
 
 class Candidate(NamedTuple):
@@ -63,7 +63,7 @@ class Trial(NamedTuple):
 class TextSearch:
     """The search in one text for one trial.
 
-    lost:    True if a candidate that reached the aim changed a task's prediction.
+    lost:    True if a candidate that reached the aim was rejected by a task's classifiers.
     minimal: True if all edits of all sizes so far were judged.
     """
 
@@ -190,8 +190,8 @@ class TextSearch:
     def _best_swaps(self, singles: Sequence[Candidate]) -> Search[list[tuple[int, int]]]:
         """Return the best few replacements (word, option) of each word: those nearest to the aim by themselves.
 
-        They must be better than the original text and preserve its tags. Options with the same tag as the word, without
-        context, are tried first.
+        A replacement must improve on the original text and preserve its tags. Options that have the word's tag when
+        both are tagged without context are tried first.
         """
         helpful = [
             candidate for candidate in sorted(singles, key=_rank, reverse=True) if candidate[1:3] > self._start[1:3]
@@ -269,7 +269,7 @@ class TextSearch:
         return None
 
     def _keeping_tasks(self, candidates: Sequence[Candidate]) -> Search[list[Candidate]]:
-        """Return the candidates that do not change any task's prediction."""
+        """Return the candidates for which the classifiers of every task predict the class in `source.answers`."""
         for panel, answer in zip(self.judges.tasks, self.source.answers, strict=True):
             if not candidates:
                 return []

@@ -20,7 +20,7 @@ class SourceText:
 
     words:   words that may change, in lower case.
     options: possible replacements of each word.
-    answers: the predicted class of each task, which must not change.
+    answers: the class that each task's classifiers must predict.
     """
 
     spans: Spans

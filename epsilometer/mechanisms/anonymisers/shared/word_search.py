@@ -59,7 +59,7 @@ from epsilometer.text.words import STOP_WORDS
 # Most texts per ledger, and the largest sum of their squared lengths. These limit memory and do not change results.
 _TOGETHER = 256
 _SQUARED = 10**8
-_ROUND = 4  # candidates without success that are checked at a time, best first
+_ROUND = 4  # candidates that do not change the prediction, checked at a time, best first
 
 
 @component

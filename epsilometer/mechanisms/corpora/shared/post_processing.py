@@ -2,8 +2,8 @@
 
 Let H [m, L] be the noisy votes for m exemplars with unit vectors e_i, and L labels.
 
-    plain:   takes the label with the most votes of each exemplar. If these votes exceed the noise's standard deviation,
-             it returns the exemplar with this label, and with the votes as weight.
+    plain:   takes, for each exemplar, the label with the most votes. If these votes exceed the noise's standard
+             deviation, it returns the exemplar with this label, and with the votes as weight.
     ridge:   smooths H by the mean of a Gaussian process with the linear kernel <e_i, e_j>, and then works like plain,
              with threshold 0.
     spread:  computes the mean of a Gaussian process with the kernel exp(g (cos - 1)), g = 24, at all public texts. Each

@@ -48,7 +48,7 @@ class PrivateSteps:
         return on_grid(noisy, deviation / over) if is_system(generator) else noisy.astype(np.float32)
 
     def clipped(self, gradients: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Return the gradients [people, d], each clipped to length C; 0 for those that are not finite."""
+        """Return the gradients [people, d], each clipped to length C; 0 for gradients that are not finite."""
         lengths = np.sqrt(np.einsum("nd,nd->n", gradients, gradients, dtype=np.float64))
         finite = np.where(np.isfinite(lengths)[:, None], gradients, 0).astype(np.float64)
         factors = np.divide(self.clip, lengths, out=np.ones_like(lengths), where=lengths > self.clip)

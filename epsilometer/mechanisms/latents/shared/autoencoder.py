@@ -231,7 +231,7 @@ class Autoencoder(nn.Module):
         return self._memory.rows(4 * numbers, most)
 
     def _read(self, numbers: Sequence[Sequence[int]]) -> Tensor:
-        """Return the latents of texts. Each text is read backwards, then a start symbol, so empty texts work, too."""
+        """Return the latents of texts. A text is read backwards, with a start symbol at the end, so it may be empty."""
         ids = torch.tensor([[*reversed(row), START] for row in numbers], device=self.bias.device)
         _, (hidden, cell) = self.encoder(self.words(ids))
         return torch.cat([hidden[0], cell[0]], dim=1)

@@ -14,8 +14,8 @@ In an audit, a sample is the inverse CDF of a 53-bit uniform, so noise is limite
 inputs (Mironov 2012, "On significance of the least significant bits for differential privacy"). So sums are rounded to
 a public grid. The grid's step is a power of two between 1/512 and 1/256 of the noise's scale, the same for every input.
 The remaining error comes from the 53-bit uniforms: it changes the probability of a grid cell by at most 2^-52. For
-10,000 coordinates this adds about 10^-8 to delta, compared with a usual delta of 10^-5. Claims refer to the exact
-distributions.
+10,000 coordinates of some thousand cells each, this adds about 10^-8 to delta, compared with a usual delta of 10^-5.
+Claims refer to the exact distributions.
 
 In a publication, the vector is rounded towards 0 to multiples of scale / 2^24. A vector in a ball or cube around 0
 stays in it, so the sensitivity does not change. Discrete noise of scale 2^24 is sampled exactly and added in integers
@@ -30,10 +30,10 @@ post-processing.
       e^(-1 / 8s^2) <= R(k) / (c D(k)) <= e^(k^2 / 24s^4).
 
   The rounded real Gaussian is post-processing of the calibrated one. If the norm of the noise is at most
-  (sqrt(d) + 13) s, both distributions differ by a factor of at most e^eta, for either input, with eta = d / 8s^2 +
-  (sqrt(d) + 13 + Delta / sigma)^2 / 24s^2. The norm is larger with probability tau < 2^-120. So the discrete Gaussian
-  in d dimensions satisfies (epsilon + eta, delta e^eta + tau). For a million dimensions eta is 6e-10; for 8,000
-  dimensions and epsilon 1,000 it is 7e-12.
+  (sqrt(d) + 13) s, the rounded and the discrete distribution differ by a factor of at most e^eta, for either input,
+  with eta = d / 8s^2 + (sqrt(d) + 13 + Delta / sigma)^2 / 24s^2. The norm is larger with probability tau < 2^-120. So
+  the discrete Gaussian in d dimensions satisfies (epsilon + eta, delta e^eta + tau). For a million dimensions eta is
+  6e-10; for 8,000 dimensions and epsilon 1,000 it is 7e-12.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def classical_gaussian_scale(epsilon: float, delta: float, as_published: bool = 
     """Return sigma / L2 sensitivity by the classical formula, sqrt(2 ln(1.25 / delta)) / epsilon.
 
     Its proof (Dwork and Roth 2014, theorem A.1) needs epsilon < 1. Raises UserError for a larger epsilon. as_published:
-    True to allow it, to reproduce a published mechanism whose claim is false.
+    True to allow a larger epsilon, to reproduce a published mechanism whose claim is false.
     """
     _check(epsilon, delta)
     if epsilon > 1 and not as_published:

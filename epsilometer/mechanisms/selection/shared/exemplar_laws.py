@@ -12,7 +12,8 @@ exemplars. Except under subset selection, each set is a single exemplar c_i. P(S
 Subset selection (Ye and Barg 2018) releases a set of w exemplars. Each exemplar is in the same number of sets, so all
 texts have the same normaliser, which the claim needs. Usually all sets of size w are used. If there are too many, the
 rotations of some fixed random sets are used instead. All pairs of exemplars occur in them about equally often. If pairs
-occurred exactly equally often, such a block design would have the same utility as all sets (Park, Nam and Lee 2023).
+occurred exactly equally often, these sets would be a block design, and have the same utility as all sets (Park, Nam and
+Lee 2023).
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ texts that stayed, and for each band their keys in sorted runs (O'Neil et al. 19
 The sorted keys of a part are looked up in these runs in one pass, and runs of similar size are merged. Texts of one
 part are compared in memory. Keys only select the texts to compare, so the result equals that of an index in memory.
 
-On disk, a text that stays takes 4 bytes per hash and 12 per band, and up to 18 more while runs are merged. In memory, a
-text takes 8 bytes for its stand-in; a merge takes about 40 bytes per text that stayed.
+On disk, a text that stays takes 4 bytes per hash and 12 per band, and up to 18 more per band while runs are merged. In
+memory, a text takes 8 bytes for its stand-in; a merge takes about 40 bytes per text that stayed.
 
 After each part the state is written atomically. It lists the valid files and their lengths, so a killed call resumes at
 the interrupted part, with the same result.
