@@ -112,7 +112,7 @@ class Question(Protocol):
 
 @runtime_checkable
 class ShownByLaw(Protocol):
-    """A question whose limit a mechanism's stated law may prove kept, before any attack runs."""
+    """A question for which a mechanism's stated law may prove that the limit is kept, before any attack runs."""
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
         """Return the evidence of a law that proves the limit kept, or the reason to ignore this law.

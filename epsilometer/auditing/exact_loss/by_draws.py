@@ -66,7 +66,7 @@ def _sampled(group: Group, sampling: Sampling) -> Sampled:
 
 
 def _over_all(of_tail: dict[str, Any], group: Group) -> dict[str, Any]:
-    """Return the tail with bounds over all pairs that trials can draw, as each draw uses another trial."""
+    """Return the tail, with bounds over all pairs that trials can draw, because each draw uses a different trial."""
     if group.pairs.sets is not None:
         return of_tail
     return of_tail | {"all_delta_at_4_low": of_tail["delta_at_4_low"], "all_delta_at_4": of_tail["delta_at_4"]}

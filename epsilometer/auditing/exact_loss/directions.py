@@ -34,7 +34,7 @@ from epsilometer.core.von_mises_fisher import component_moments, log_component_d
 
 Array = NDArray[np.float64]
 _DROP = 60.0  # nats below the mode at which a density is cut off
-_FAR = 160  # standard deviations around the mean in which the cut-off is searched
+_FAR = 160  # the cut-off is searched within this many standard deviations of the mean
 _SCANNED = 4000  # number of points searched
 _PANELS, _MOST, _NODES = 64, 4096, 16
 _POINTS = 512  # fewest grid points between a loss of 0 and a unit's largest loss

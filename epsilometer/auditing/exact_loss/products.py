@@ -64,7 +64,7 @@ _LOWEST = -20.0  # the lowest level in nats; only a trade-off curve needs negati
 class _Law(TiltedLaw):
     """The law of L under mu e^(theta L), with bounds on the error of the grid.
 
-    gap: gamma sum_i gap_i in the bounds above; reach: a; log_factor: ln of gamma e^(a/2).
+    In the letters of the module: gap is gamma sum_i gap_i, reach is a, and log_factor is ln of gamma e^(a/2).
     """
 
     gap: float
@@ -168,7 +168,7 @@ class Product:
         return Bracket(np.minimum(gone + low, 1.0), np.minimum(gone + high, 1.0))
 
     def _near_one(self, levels: Array) -> Bracket[Array] | None:
-        """Return delta at the levels [m] if all are 1 in floating point, by 1 - delta <= e^(level/2) rho, else None."""
+        """Return delta at the levels [m] if 1 - delta <= e^(level/2) rho shows that all round to 1, otherwise None."""
         log_rest = levels / 2 + self._cumulants(0.0)[0] + self._log_gamma
         return None if log_rest.max() > _NOTHING else Bracket(1 - np.exp(log_rest), np.ones(len(levels)))
 
