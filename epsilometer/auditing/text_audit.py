@@ -151,7 +151,7 @@ def audit(
 def distinct(texts: Iterable[str]) -> list[str]:
     """Return the distinct texts, in order. Raises UserError if there are none, or if some are not strings.
 
-    Of texts that differ only in the composition of characters (NFC, NFD), only the first is returned.
+    If texts differ only in the composition of characters (NFC, NFD), only the first of them is returned.
     """
     if isinstance(texts, str):
         raise UserError("texts must be a list of strings, got one string; pass [text, ...]", "EPS-A156")
@@ -496,7 +496,7 @@ def _on_answers(
     trials: Trials,
     alpha: float,
 ) -> Callable[[float, str], dict[str, Any]]:
-    """Return a function from epsilon and attack to the tally's columns. among: attacks that share a row's alpha."""
+    """Return a function from epsilon and attack to the tally's columns. among: by row, the attacks that share its alpha."""
     by_stored = {stored(epsilon): by_attack for epsilon, by_attack in guesses.items()}
 
     def columns(epsilon: float, attack: str) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def delta(distances: Array, level: float, tolerance: float) -> Bracket[float]:
 
 
 def _deltas(t: Array, levels: Array, c: float, log_allowed: float) -> Bracket[Array]:
-    """Return delta at levels [m], integrated along the line at c. log_allowed: ln of the error allowed to each source."""
+    """Return delta at levels [m], integrated along the line at c. log_allowed: ln of the allowed error per source."""
     a = c + 0.5
     log_k = _log_moment(t, a)
     shifts = np.logaddexp(0.0, _log_moment(t, 2 * c + 0.5) - 2 * c * levels)  # ln(1 + K(2 c) e^(-2 c level))

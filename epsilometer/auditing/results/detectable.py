@@ -57,9 +57,9 @@ def least_of_strongest(
 
     first, second: the outcomes of one or more attacks on each mechanism. level: the level of the p-value, after any
     correction over several comparisons. The difference is detected in either direction with probability `power` or
-    more. Assumes that the two mechanisms leak equally in these trials, so that chance alone makes the strongest attacks
-    disagree, and that each other attack on the mechanism with the smaller loss is weaker than the strongest by the same
-    margin as here. Accurate to a thousandth; 1 if no difference is detected.
+    more. Assumes that the two mechanisms leak equally in these trials, so chance alone makes the strongest attacks
+    disagree. Also assumes that, on the mechanism with the smaller loss, each other attack is weaker than the strongest
+    by the same margin as here. Accurate to a thousandth; 1 if no difference is detected.
 
     The finding needs a significant test of the strongest attack on one mechanism against each attack on the other. The
     probabilities that these tests miss the difference are added (union bound), so the tests may depend on each other.

@@ -41,7 +41,7 @@ from epsilometer.auditing.trials.sampling import Trials, matched
 from epsilometer.core.attack import Guesses
 from epsilometer.core.guarantees import stored
 
-_CELL = ("dataset", "mechanism", "epsilon")  # rows with equal values here share one test of outputs
+_CELL = ("dataset", "mechanism", "epsilon")  # rows with equal values in these columns share one test of outputs
 _OF_ESTIMATE = ("successes", "success_rate", "loss", "point", "upper", "ceiling")
 _POSTERIOR = ("posterior_loss", "posterior_point", "posterior_upper")
 
