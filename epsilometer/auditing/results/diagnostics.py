@@ -89,8 +89,7 @@ def signal_to_noise(latents: Latents, rows: int = 512) -> float:
 
 
 def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, int, int]]:
-    """Return (right, wrong, trials, first) for each ordered pair of attacks of which only the first is right in some
-    trial.
+    """Return (right, wrong, trials, first) for each pair of attacks of which only the first was right in some trial.
 
     right and wrong are names of attacks, trials is the number of such trials, and first the index of the earliest.
     Argument: for each attack, bool [trials], True for a right guess.
