@@ -52,8 +52,8 @@ class CommandMechanism:
     number of workers. The audit's seed does not determine the randomness of a program without `{seed}`. restarts: how
     often a process that crashes is started again on its texts.
 
-    It has no claim. Raises UserError for a program that does not exist, keeps failing, does not end, or does not write
-    one line per text.
+    The mechanism has no claim. Raises UserError for a program that does not exist, keeps failing, does not end, or does
+    not write one line per text.
     """
 
     command: str

@@ -45,7 +45,7 @@ metric is the smallest mean allowed. Attacks give only a lower bound for a **wor
 limit kept. A **claim** is exceeded if an attack's guesses or the law itself refute it.
 
 An attack that is right significantly less often than blind guessing (`below_chance`, at 1e-6 per batch) distinguishes
-candidates although it keeps every limit, so it is open.
+candidates although it keeps every limit, so its status is open.
 
 The loss of a **baseline** is known only up to its interval. The limit on an increase is the midpoint between the
 baseline's loss and that loss plus the increase to notice, or the baseline's upper bound if that is higher

@@ -95,7 +95,7 @@ class Question(Protocol):
         ...
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return a number of trials that can show the limit kept, and exceeded.
+        """Return a number of trials that can show a kept limit to be kept, and an exceeded one to be exceeded.
 
         budget: the largest number of rewrites. tests: the number of all limits, which share alpha. Raises UserError if
         no number within the budget can.

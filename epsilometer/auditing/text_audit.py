@@ -496,7 +496,7 @@ def _on_answers(
     trials: Trials,
     alpha: float,
 ) -> Callable[[float, str], dict[str, Any]]:
-    """Return a function from epsilon and attack to the tally's columns. among: the attacks that share each row's alpha."""
+    """Return a function from epsilon and attack to the tally's columns. among: attacks that share alpha, by row."""
     by_stored = {stored(epsilon): by_attack for epsilon, by_attack in guesses.items()}
 
     def columns(epsilon: float, attack: str) -> dict[str, Any]:

@@ -107,7 +107,7 @@ def over_all(
 ) -> Bracket[float]:
     """Return a 99 % interval of the loss at the mean error over all sets that trials can draw.
 
-    It uses one draw for each of the first `most` trials.
+    Each of the first `most` trials gives one draw.
     """
     lawful, trials, k = cast(object, mechanism), sets.trials[:most], sets.numbers.shape[1]
     noise = Noise.named(np.arange(len(trials)), "exact loss", "all sets", epsilon)

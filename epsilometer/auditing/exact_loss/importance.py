@@ -88,7 +88,7 @@ class Sampled:
     def deltas(self, levels: NDArray[np.float64]) -> Bracket[NDArray[np.float64]]:
         """Return intervals of delta at levels [m] in nats, each the mean of both directions, from the same draws.
 
-        All are right together at confidence 1 - alpha, so any of them may be selected afterwards.
+        All intervals hold together at confidence 1 - alpha, so any of them may be selected afterwards.
         """
         means = [_log_mean(self._between, level, self._alpha / len(levels)) for level in levels.tolist()]
         ends = np.array([(mean.low, mean.high) for mean in means]) + levels[:, None] / 2
@@ -124,9 +124,9 @@ def sampled_mean(
 ) -> Sampled:
     """Return the loss at the mean error of pairs with weights [n], which sum to 1. Each draw is for one pair.
 
-    The probability of a pair is proportional to its largest possible contribution to the mean, e^log_bound times its
-    weight. trials: [m], the index of each trial's pair, if pairs come from trials. Then draw i uses the pair of trial
-    i, so draws are independent, and the result is the loss over all pairs that trials can draw.
+    A pair is drawn with probability proportional to its largest possible contribution to the mean, e^log_bound times
+    its weight. trials: [m], the index of each trial's pair, if pairs come from trials. Then draw i uses the pair of
+    trial i, so draws are independent, and the result is the loss over all pairs that trials can draw.
     """
     if trials is not None:
         return _of_trials(draw, trials, stream, sampling)

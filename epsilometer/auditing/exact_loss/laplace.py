@@ -147,7 +147,7 @@ def _log_ceiling(t: Array, a: float, end: float) -> float:
 def _end(t: Array, a: float, log_allowed: float, period: float) -> float:
     """Return the smallest power of two beyond which frequencies contribute at most the allowed error.
 
-    It is smaller if more than `_TERMS` terms would be needed.
+    The result is smaller if more than `_TERMS` terms would be needed.
     """
     most = max(4.0, _TERMS / max(1, len(t)) * 2 * math.pi / period)
     end = 4.0

@@ -1,10 +1,10 @@
 """The pairs of texts that are compared, and the probability that an audit's trials draw each pair.
 
-They are the pairs in an audit's candidate sets (`auditing/trials/sampling.py`). At a temperature of -10,000 or less the
-second candidate is the text least similar to the first, so all pairs can be enumerated without sampling. (Trials may
-also draw texts whose cosine is within about 1e-4 of that text's.) At temperature 0 all pairs of texts are equally
-likely. At other temperatures only the distinct pairs of drawn trials are compared, and the order of the trials is
-stored: an interval over all pairs requires independent trials (`rows.over_all`).
+The compared pairs are those in an audit's candidate sets (`auditing/trials/sampling.py`). At a temperature of -10,000
+or less the second candidate is the text least similar to the first, so all pairs can be enumerated without sampling.
+(Trials may also draw texts whose cosine is within about 1e-4 of that text's.) At temperature 0 all pairs of texts are
+equally likely. At other temperatures only the distinct pairs of drawn trials are compared, and the order of the trials
+is stored: an interval over all pairs requires independent trials (`rows.over_all`).
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ over the units, the largest factor by which the measure may have shrunk. By indu
     0 <= overlap - overlap_grid <= gamma sum_i gap_i mu_grid(|L| <= a)
     0 <= delta_grid - delta     <= gamma sum_i gap_i mu_grid(|L - level| <= a) e^(level/2)
 
-This is of the order n^2 h^2, whereas rounding each loss would leave an error of order n h. (Losses in the millions need
-so coarse a grid that overlap <= gamma e^(a/2) overlap_grid is the better bound.)
+These bounds are of the order n^2 h^2, whereas rounding each loss would leave an error of order n h. (Losses in the
+millions need so coarse a grid that overlap <= gamma e^(a/2) overlap_grid is the better bound.)
 
 mu on the grid is convolved by FFT after an exponential tilt: mu e^(theta L) is a product for any theta, and theta is
 chosen to move the mass to the outputs that determine the figure. So nothing underflows, even for a tiny Bayes error.

@@ -13,7 +13,7 @@ are not counted.
 **Precision.** Words of the text that are missing from their place in the rewrite (`difflib`) are masked; a run of
 masked words is correct if it touches an identifier. If identifiers were planted, masked words that identify somebody in
 another way count as incorrect, so the share of correct runs is a lower bound. Its interval is clustered by text
-(`worth.intervals`). It is not computed for long texts (`planting.LONG`).
+(`worth.intervals`). Precision is not computed for long texts (`planting.LONG`).
 """
 
 from __future__ import annotations

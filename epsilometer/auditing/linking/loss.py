@@ -9,7 +9,7 @@ the mean (`estimation/betting.py`), however the links within a set depend on eac
 would be too narrow.
 
 **The loss** is the loss of guessing one of N equally likely rewrites, with success rate p: ln((N - 1) p / (1 - p))
-(TeDA eq. 10). It is not a lower bound on the loss of one text, because exchanging two people's rewrites changes two
+(TeDA eq. 10). This is not a lower bound on the loss of one text, because exchanging two people's rewrites changes two
 texts. If the pure loss between any two texts is at most c, the loss by linking is at most 2 c. The reason: exchanging
 two positions in an arrangement of the rewrites moves a person to another position, and changes the likelihood of all
 rewrites by a factor of at most e^(2c). An average loss gives no such bound. The measured loss covers people drawn from

@@ -1,4 +1,8 @@
-"""The smallest difference of two success rates that a paired comparison detects with a stated probability."""
+"""The smallest difference of two success rates that a paired comparison detects with a stated probability.
+
+Each mechanism is a side of the comparison. A side wins a trial if only the guess about it is right, or if its outcome
+is larger.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +47,8 @@ class _Pair:
 def least_difference(compared: Comparison, level: float, power: float = POWER) -> float:
     """Return the smallest difference of two success rates that the test detects at a level with probability `power`.
 
-    Assumes that chance alone lets each side win as often as the weaker side wins here, and that only the stronger side
-    wins further trials. Accurate to a thousandth; 1 if no difference is detected with this probability.
+    Assumes that chance alone lets each side win as often as the weaker side wins in `compared`, and that only the
+    stronger side wins further trials. Accurate to a thousandth; 1 if no difference is detected with this probability.
     """
     by_chance = min(compared.first_only, compared.second_only) / compared.trials
     return _least([_Pair(compared.trials, by_chance, 0.0)], level, power)

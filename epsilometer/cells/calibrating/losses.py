@@ -134,7 +134,7 @@ class Search:
     def goal(self, target: float, low: float | None = None, high: float | None = None) -> Goal:
         """Return the goal for a target in nats.
 
-        Each end of its range is that of this search or, if that is None, `low` or `high`, or else that of RANGE.
+        Its range is that of this search. Where that is None, `low` and `high` apply, or by default RANGE.
         """
         low, high = self.low or low, self.high or high
         least, most = min(RANGE[0], (high or 1) / 2), max(RANGE[1], (low or 1) * 2)
