@@ -47,11 +47,10 @@ limit kept. A **claim** is exceeded if an attack's guesses or the law itself ref
 An attack that is right significantly less often than blind guessing (`below_chance`, at 1e-6 per batch) distinguishes
 candidates although it keeps every limit, so its status is open.
 
-The loss of a **baseline** is known only up to its interval. The limit on an increase is the midpoint between the
-baseline's loss and that loss plus the increase to notice, or the baseline's upper bound if that is higher
-(`limit_of_increase`). So an unchanged mechanism is called beyond with probability at most alpha if the baseline's
-interval contains the true loss; otherwise every run inherits the baseline's error. `least_found` gives the smallest
-loss that is detected with the stated power.
+The loss of a **baseline** is known only up to its interval. The limit on an increase is the baseline's loss plus half
+of the increase to notice, or the baseline's upper bound if that is higher (`limit_of_increase`). So an unchanged
+mechanism is called beyond with probability at most alpha if the baseline's interval contains the true loss; otherwise
+every run inherits the baseline's error. `least_found` gives the smallest loss that is detected with the stated power.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class Question(Protocol):
         """Return a number of trials that can show a kept limit to be kept, and an exceeded one to be exceeded.
 
         budget: the largest number of rewrites. tests: the number of all limits, which share alpha. Raises UserError if
-        no number within the budget can.
+        no number within the budget can do both.
         """
         ...
 

@@ -44,7 +44,7 @@ def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
     for number in range(len(request.epsilons)):
         sampled: Sampled | None = None
         for group in groups(request, pairs, number):
-            if sampled is None or len(group.places) < len(pairs):  # else this group has the same pairs as the last one
+            if sampled is None or len(group.places) < len(pairs):  # else the pairs are those of the previous group
                 sampled = _sampled(group, sampling)
             error = Bracket(*(float(np.exp(end)) for end in (sampled.log_error.low, sampled.log_error.high)))
             of_group = curve_rows(group, sampled.deltas(LEVELS), error)

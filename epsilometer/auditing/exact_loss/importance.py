@@ -86,7 +86,7 @@ class Sampled:
     _alpha: float = field(repr=False)
 
     def deltas(self, levels: NDArray[np.float64]) -> Bracket[NDArray[np.float64]]:
-        """Return intervals of delta at levels [m] in nats, each the mean of both directions, from the same draws.
+        """Return intervals of delta at levels [m] in nats, averaged over both directions, from the same draws.
 
         All intervals hold together at confidence 1 - alpha, so any of them may be selected afterwards.
         """

@@ -1,8 +1,8 @@
 """The overlap and delta(level) of two vectors with independent Laplace noise of scale b on every coordinate.
 
-Let the vectors be t b apart in some coordinate, and P be the law of the first one's noisy value. Under P the loss L of
-this coordinate is t with probability 1/2, -t with probability e^-t / 2, and has the density e^((l - t) / 2) / 4 at l in
-between. So for u = z + 1/2
+Let the vectors be t b apart in some coordinate, and P be the law of the first vector's noisy value there. Under P the
+loss L of this coordinate is t with probability 1/2, and -t with probability e^-t / 2. In between, at L = l, it has the
+density e^((l - t) / 2) / 4. So for u = z + 1/2
 
     E_P[e^(z L)] = e^(-t/2) (cosh(u t) + sinh(u t) / (2 u)),
 

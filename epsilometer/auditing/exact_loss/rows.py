@@ -223,7 +223,7 @@ def largest_tail(loss: float) -> float:
 
 
 def enumerated(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return upper bounds of averages by the largest pure loss, if it was computed for every pair; else nothing.
+    """Return the upper bounds of averages that the largest pure loss gives, if it is over all pairs; else nothing.
 
     Unlike the interval over sampled pairs, these bounds are certain.
     """

@@ -26,8 +26,8 @@ STRONGEST = "strongest"  # among the attacks that see only the released view
 STRONGEST_INSIDE = "strongest_inside"  # among all attacks, including those that see latents or a provider's view
 CHOSEN = (STRONGEST, STRONGEST_INSIDE)
 _FLAT = 4.0  # budgets that differ by this factor should not give the same loss
-_MANY = 0.5  # share of unchanged, or of equal, outputs that is reported
-_SOME = 0.01  # share of empty outputs that is reported
+_MANY = 0.5  # smallest share of unchanged outputs, or of equal outputs, that is reported
+_SOME = 0.01  # smallest share of empty outputs that is reported
 
 
 @dataclass(frozen=True)

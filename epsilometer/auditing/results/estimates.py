@@ -1,7 +1,7 @@
 """The rows of an audit: each attack's guesses, the loss that they prove, and the claim. Losses are in nats.
 
 `loss` is the loss of guessing (delta is always 0): a large claimed delta would lower it. The verdict on a claim uses
-the claim's delta, and so does `loss_at_delta` (TeDA eq. 11), to be compared with the claim's epsilon.
+the claim's delta. So does `loss_at_delta` (TeDA eq. 11), which may be compared with the claim's epsilon.
 
 The loss, the verdict and all comparisons are based on hits. If the mechanism's law is known, `posterior_loss` and the
 two columns after it have narrower intervals, but rely on that law; these columns are null if hits refute the law
