@@ -52,8 +52,8 @@ class CommandMechanism:
     number of workers. The audit's seed does not determine the randomness of a program without `{seed}`. restarts: how
     often a process that crashes is started again on its texts.
 
-    It has no claim. Raises UserError for a program that does not exist, keeps failing, does not end, or does not write
-    one line per text.
+    The mechanism has no claim. Raises UserError for a program that does not exist, keeps failing, does not end, or does
+    not write one line per text.
     """
 
     command: str
@@ -275,9 +275,10 @@ def _draw(
     epsilon: float,
     design: Design,
 ) -> tuple[Trials, NDArray[np.int64]]:
-    """Draw trials; return them with the row of each trial's rewrite. counts: [texts]; rows are sorted by text.
+    """Draw trials; return them with the row of each trial's rewrite.
 
-    The names of the streams do not contain epsilon, so epsilons with equally many rewrites have the same trials.
+    counts: [texts], the number of rewrites of each text. Rows of rewrites are sorted by text. The names of the streams
+    do not contain epsilon, so epsilons with equally many rewrites have the same trials.
     """
     sets, numbers = _allot(counts, vectors, design)
     if trials is not None and trials > len(sets):

@@ -27,12 +27,12 @@ exceeds the limit at any threshold passes with probability at most beta, because
 interval. Stakes are mixed over a grid (`estimation/betting.py`).
 
 A limit on the **identifiers that survive** is judged once, on a number of texts that is fixed beforehand. Each text has
-one identifier of a kind and, if planted, of a shape (`identifiers/surviving.py`), so the number of survivors is
-binomial for each. The bounds are Clopper and Pearson's. A kind or shape is *within* if its upper bound at error beta is
-at most the limit, *beyond* if its lower bound at error alpha / a is above the limit, and open otherwise; a counts every
-shape as one limit. All shapes must pass. So a mechanism that exceeds the limit in one shape passes with probability at
-most beta, for any number of shapes. A mechanism that keeps all limits is called beyond with probability at most alpha
-over all limits.
+one identifier of a kind and, if planted, of a shape (its form and place; `identifiers/surviving.py`). So the number of
+survivors of each kind or shape is binomial. The bounds are Clopper and Pearson's. A kind or shape is *within* if its
+upper bound at error beta is at most the limit, *beyond* if its lower bound at error alpha / a is above the limit, and
+open otherwise. In a, every shape counts as one limit. All shapes must pass. So a mechanism that exceeds the limit in
+one shape passes with probability at most beta, for any number of shapes. A mechanism that keeps all limits is called
+beyond with probability at most alpha over all limits.
 
 A limit on an **attribute** is judged in the same way. Test texts come in equal number from each of k classes, one per
 author, each with one fresh rewrite. The number of right inferences of an attacker trained on other rewrites has lighter
@@ -44,14 +44,13 @@ words that are guessed right (**which_unit**), and a metric of a text and its re
 metric is the smallest mean allowed. Attacks give only a lower bound for a **worst pair**, so only a law can show its
 limit kept. A **claim** is exceeded if an attack's guesses or the law itself refute it.
 
-An attack that is right significantly less often than blind guessing (`below_chance`, at 1e-6 per look) distinguishes
-candidates although it keeps every limit, so it is open.
+An attack that is right significantly less often than blind guessing (`below_chance`, at 1e-6 per batch) distinguishes
+candidates although it keeps every limit, so its status is open.
 
-The loss of a **baseline** is known only up to its interval. The limit on an increase is the midpoint between the
-baseline's loss and that loss plus the increase to notice, or the baseline's upper bound if that is higher
-(`limit_of_increase`). So an unchanged mechanism is called beyond with probability at most alpha if the baseline's
-interval contains its loss; otherwise every run inherits the baseline's error. `least_found` gives the smallest loss
-that is detected with the stated power.
+The loss of a **baseline** is known only up to its interval. The limit on an increase is the baseline's loss plus half
+of the increase to notice, or the baseline's upper bound if that is higher (`limit_of_increase`). So an unchanged
+mechanism is called beyond with probability at most alpha if the baseline's interval contains the true loss; otherwise
+every run inherits the baseline's error. `least_found` gives the smallest loss that is detected with the stated power.
 """
 
 from __future__ import annotations
@@ -82,8 +81,8 @@ MANY = 10_000_000_000  # rewrites; more are not feasible
 BY_LAW = ": by its stated law"  # suffix of a figure's name if a stated law shows its limit kept
 _NOTABLE = 0.05  # up to this p-value, the point estimate is that the claim is refuted
 _MOST_SETS = 1_000_000
-_FIRST = 200  # trials before the first look
-_GROWTH = 4  # a batch is 1 / _GROWTH of all earlier trials: looks are few, and at most a quarter of trials is wasted
+_FIRST = 200  # trials in the first batch
+_GROWTH = 4  # a batch is 1 / _GROWTH of all earlier trials: batches are few, and at most a quarter of trials is wasted
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,8 @@ def check(
 def _telling(finding: Finding) -> tuple[bool, float]:
     """Return the sort key: violated claims first, then the smallest slack (by laws) or the largest claim (by draws).
 
-    Draws prove almost no loss of a mechanism that keeps its claim, so their slack would only favour small claims.
+    Draws prove almost no loss of a mechanism that keeps its claim. The slack is then about equal to the claim, so the
+    smallest slack would only select the smallest claim.
     """
     if finding.slack is None or finding.claimed is None:
         return True, math.inf

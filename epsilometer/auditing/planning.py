@@ -51,8 +51,8 @@ def trials_for_width(loss: float, width: float, power: float, candidates: int, a
     """Return a number of trials whose interval is at most `width` nats wide with probability `power`.
 
     The probability is not monotone in the number of trials: with one trial fewer it is too small, but with still fewer
-    it may be large enough again. The interval extends from `loss` to `upper` of an estimate. loss: the true loss.
-    Raises UserError for values outside their range.
+    it may be large enough again. loss: the true loss. The interval extends from an estimate's lower bound
+    (`Estimate.loss`) to its `upper`. Raises UserError for values outside their range.
     """
     _check(power, candidates, alpha)
     if not (width > 0 and loss >= 0 and math.isfinite(loss)):

@@ -95,10 +95,10 @@ class Question(Protocol):
         ...
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return a number of trials that can show the limit kept, and exceeded.
+        """Return a number of trials that can show a kept limit to be kept, and an exceeded one to be exceeded.
 
         budget: the largest number of rewrites. tests: the number of all limits, which share alpha. Raises UserError if
-        no number within the budget can.
+        no number within the budget can do both.
         """
         ...
 
@@ -112,7 +112,7 @@ class Question(Protocol):
 
 @runtime_checkable
 class ShownByLaw(Protocol):
-    """A question whose limit a mechanism's stated law may prove kept, before any attack runs."""
+    """A question for which a mechanism's stated law may prove that the limit is kept, before any attack runs."""
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
         """Return the evidence of a law that proves the limit kept, or the reason to ignore this law.

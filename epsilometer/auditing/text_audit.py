@@ -74,7 +74,7 @@ VIEWS = ("text", "released", "inside")  # views of an adversary
 _USUAL = (0.5, 2.0)  # range of mean lengths of word vectors that needs no note
 
 Named = str | Path | Mechanism | RewriteFunction  # a mechanism: a name, a path, an object or a function
-Attacks = Sequence[str | Path | Attack] | Mapping[str, Mapping[str, Any]]  # a mapping gives settings to each
+Attacks = Sequence[str | Path | Attack] | Mapping[str, Mapping[str, Any]]  # a mapping gives settings to each attack
 
 
 @dataclass(frozen=True)
@@ -104,15 +104,15 @@ def audit(
     texts: the audited texts; equal texts count once. mechanism: the name of a shipped mechanism or the path of a file,
     with its `settings`; a Mechanism object; or any function `rewrite(text, epsilon, rng) -> str`. epsilons: omitted for
     a mechanism without a privacy budget, such as a function `rewrite(text, rng) -> str`. attacks: names in
-    `epsilometer.attacks`, paths of files, objects, or a mapping from names and paths to settings, as in `{"embedding":
-    {"model": "..."}, "lexical": {}}`; by default all attacks without a large model. trials: the number of trials at
-    each epsilon. design: the settings for drawing and judging trials. Returns a row per epsilon and attack, with the
-    columns of `AUDIT`: the attack's view, its successes, `loss` (in nats, the lower bound at confidence 1 - alpha/2),
-    the claim and the verdict on it, the shares of truncated texts and out-of-vocabulary words, and the number of
-    distractors. The table prints the six columns `losses.SHORT`; `table.columns` lists all. Notes and skipped attacks
-    are printed on standard error. If the mechanism has laws, its claim is also checked in the worst case
-    (`claims.judging`). `verdict` judges the claim by the row's guesses. `overall` judges it by all guesses and that
-    check together, and `overall_by` is the source of `overall`. The row `strongest` is about the best of several
+    `epsilometer.attacks.identification`, paths of files, objects, or a mapping from names and paths to settings, as in
+    `{"embedding": {"model": "..."}, "lexical": {}}`; by default all attacks without a large model. trials: the number
+    of trials at each epsilon. design: the settings for drawing and judging trials. Returns a row per epsilon and
+    attack, with the columns of `AUDIT`: the attack's view, its successes, `loss` (in nats, the lower bound at
+    confidence 1 - alpha/2), the claim and the verdict on it, the shares of truncated texts and out-of-vocabulary words,
+    and the number of distractors. The table prints the six columns `losses.SHORT`; `table.columns` lists all. Notes and
+    skipped attacks are printed on standard error. If the mechanism has laws, its claim is also checked in the worst
+    case (`claims.judging`). `verdict` judges the claim by the row's guesses. `overall` judges it by all guesses and
+    that check together, and `overall_by` is the source of `overall`. The row `strongest` is about the best of several
     attacks that see the released view (Bonferroni). If some attacks see more, the row `strongest_inside` is about the
     best of all. All attacks share the same trials. Raises UserError for values outside their range, before any model
     loads.
@@ -151,7 +151,7 @@ def audit(
 def distinct(texts: Iterable[str]) -> list[str]:
     """Return the distinct texts, in order. Raises UserError if there are none, or if some are not strings.
 
-    Of texts that differ only in the composition of characters (NFC, NFD), only the first is returned.
+    If texts differ only in the composition of characters (NFC, NFD), only the first of them is returned.
     """
     if isinstance(texts, str):
         raise UserError("texts must be a list of strings, got one string; pass [text, ...]", "EPS-A156")
@@ -496,7 +496,7 @@ def _on_answers(
     trials: Trials,
     alpha: float,
 ) -> Callable[[float, str], dict[str, Any]]:
-    """Return a function from epsilon and attack to the tally's columns. among: attacks that share a row's alpha."""
+    """Return a function from epsilon and attack to the tally's columns. among: attacks that share alpha, by row."""
     by_stored = {stored(epsilon): by_attack for epsilon, by_attack in guesses.items()}
 
     def columns(epsilon: float, attack: str) -> dict[str, Any]:

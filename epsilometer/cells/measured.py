@@ -1,4 +1,4 @@
-"""The rows of an audit of texts that baselines store and re-audits compare."""
+"""The rows of a text audit: baselines store them, and re-audits compare them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three ways to share the labelled texts of a data set: its public, private and held-out texts, and a row for each way.
+"""Rows for three ways to share the labelled texts of a data set, and its public, private and held-out texts.
 
 The rows are about data sets that a cell audits and that have a label to learn: the first label that neither identifies
 authors or pairs (`group`) nor is an attribute to hide (`decide.attributes`). Public texts are those of the public

@@ -397,7 +397,7 @@ class LedgerOptions:
         return self.ledger or file.parent / ".epsilometer-ledger"
 
     def say(self, standing: Standing) -> None:
-        """Note the number of people of earlier releases in this one, if any, and the largest budget spent on one."""
+        """Note how many people are also in an earlier release, if any, and the largest budget spent on a person."""
         if standing.again:
             note(
                 f"{standing.again:,} people are in an earlier release, so its statement no longer holds: the "

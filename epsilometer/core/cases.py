@@ -1,6 +1,7 @@
 """Distinct trials: rewrites from a short public list give few distinct combinations of candidates and rewrite.
 
-Two texts, each rewritten as one of the two, give four cases, for any number of trials. Work is done once per case.
+If each of two texts is rewritten as one of the two, any number of trials has at most four distinct combinations, which
+are called cases. Work is done once per case.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def raised_on(error: BaseException, place: int) -> None:
 def name_text(error: BaseException, numbers: Sequence[int], texts: int) -> None:
     """Add a note with the number of the text that caused an error, if `raised_on` recorded its position.
 
-    numbers: the number of each text in the function's list; texts: the count of all texts.
+    numbers: for each text of the function's list, its index among all texts. texts: the count of all texts.
     """
     place = getattr(error, _PLACE, None)
     if place is not None:

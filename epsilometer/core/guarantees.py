@@ -111,7 +111,7 @@ class Guarantee:
         granularity: Granularity = Granularity.DOCUMENT,
         neighbours: Neighbours = Neighbours.ANY,
     ) -> Guarantee:
-        """Return the claim of (alpha, epsilon)-Renyi differential privacy. It holds at orders up to alpha."""
+        """Return the claim of (alpha, epsilon)-Renyi differential privacy. It also holds at orders below alpha."""
         return cls(math.inf, granularity, neighbours, curve=Renyi(alpha, epsilon))
 
     @classmethod

@@ -53,8 +53,8 @@ class Laws:
                it, so set it only if a row number means the same row in all of them.
 
     Rows and entries are checked at every use. LawError is raised for a row of wrong shape, for probabilities that do
-    not sum to one (to 1e-6 nats), and for an entry that differs from its row. It names the text's number and epsilon.
-    Each call of `entries` compares at most four rows.
+    not sum to one (to 1e-6 nats), and for an entry that differs from its row. The error names the text's number and
+    epsilon. Each call of `entries` compares at most four rows.
     """
 
     rows: Ragged

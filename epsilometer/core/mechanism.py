@@ -107,7 +107,8 @@ class Rewrites:
 class Unread:
     """Counts of truncated texts, out-of-vocabulary words and texts far from public ones. Two counts can be added.
 
-    cut, texts:      truncated texts (longer than the mechanism reads or writes), and all texts.
+    cut, texts:      truncated texts (longer than the mechanism reads or writes), and all texts. texts is 0 if length is
+                     unlimited.
     unknown, words:  out-of-vocabulary words, and all words. words is 0 if the mechanism has no vocabulary.
     far, compared:   texts unlike every public text that the mechanism chooses among, and texts compared. compared is 0
                      if the mechanism does not choose among public texts.

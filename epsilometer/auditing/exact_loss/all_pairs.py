@@ -47,7 +47,7 @@ ALL_PAIRS, LOWER_BOUND = "all pairs", "lower bound"
 class Relative:
     """The largest pure loss between two texts, in nats.
 
-    pair:    indices of the two texts, None without a pair; the witness is likelier under the first.
+    pair:    indices of the two texts; the witness is likelier under the first. None if no pair has a loss above 0.
     witness: the output with this loss, its units as text; None if outputs have no names or the texts differ in length.
     method:  ALL_PAIRS or LOWER_BOUND.
     """
@@ -95,7 +95,7 @@ def is_quick(mechanism: Mechanism, texts: Sequence[str]) -> bool:
 
 
 def raised(bound: Relative, request: Request, epsilon: float, compared: tuple[NDArray[np.int64], Array]) -> Relative:
-    """Return the bound, or the largest pure loss of the compared pairs if that is larger and the bound a lower bound.
+    """Return the bound. If it is only a lower bound, raise it to the largest pure loss of the compared pairs.
 
     compared: the pairs [n, 2], and their pure losses [n], each the larger of both directions.
     """
@@ -109,7 +109,7 @@ def raised(bound: Relative, request: Request, epsilon: float, compared: tuple[ND
 
 
 def _of_longest(laws: Laws, epsilons: Sequence[float]) -> Iterator[list[Block]]:
-    """Yield a block per budget, as in `pure_losses`, for each of the largest numbers of units among the texts."""
+    """Yield a block per budget, as in `pure_losses`, for each length (in units) of the longest texts."""
     left = _LONGEST
     for length in np.unique(laws.rows.lengths)[::-1].tolist():
         texts = np.flatnonzero(laws.rows.lengths == length)[: left // max(1, length)]

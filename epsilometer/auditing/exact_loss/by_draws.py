@@ -44,7 +44,7 @@ def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
     for number in range(len(request.epsilons)):
         sampled: Sampled | None = None
         for group in groups(request, pairs, number):
-            if sampled is None or len(group.places) < len(pairs):  # else this group has the same pairs as the last one
+            if sampled is None or len(group.places) < len(pairs):  # else the pairs are those of the previous group
                 sampled = _sampled(group, sampling)
             error = Bracket(*(float(np.exp(end)) for end in (sampled.log_error.low, sampled.log_error.high)))
             of_group = curve_rows(group, sampled.deltas(LEVELS), error)
@@ -66,7 +66,7 @@ def _sampled(group: Group, sampling: Sampling) -> Sampled:
 
 
 def _over_all(of_tail: dict[str, Any], group: Group) -> dict[str, Any]:
-    """Return the tail with bounds over all pairs that trials can draw, as each draw uses another trial."""
+    """Return the tail, with bounds over all pairs that trials can draw, because each draw uses a different trial."""
     if group.pairs.sets is not None:
         return of_tail
     return of_tail | {"all_delta_at_4_low": of_tail["delta_at_4_low"], "all_delta_at_4": of_tail["delta_at_4"]}

@@ -1,13 +1,14 @@
 """The loss of guessing the source among k > 2 texts, estimated from draws.
 
-From the losses of pairs alone, the lower and the upper bound on the error can be a factor of k - 1 apart. Among the
-equally likely texts of a set, an optimal adversary errs with probability
+From the losses of pairs alone, the lower and the upper bound on the error can be a factor of k - 1 apart. Let P_j(y)
+be the probability of output y for text j of a set. If the k texts are equally likely, an optimal adversary errs with
+probability
 
     e = 1/k sum over y of (S(y) - max over j of P_j(y)),    S = P_1 + ... + P_k.
 
 **Units with laws.** Let rho_ij = sum over y of sqrt(P_i P_j), and let Z be the sum of rho_ij over the pairs of a set.
-Choosing a pair with probability rho_ij / Z, and then an output from sqrt(P_i P_j) / rho_ij (`core/between.py`), draws
-from Q = (sum over pairs of sqrt(P_i P_j)) / Z. Then
+A pair is chosen with probability rho_ij / Z, and then an output is drawn from sqrt(P_i P_j) / rho_ij
+(`core/between.py`). So the output has the law Q = (sum over pairs of sqrt(P_i P_j)) / Z, and
 
     w = (S - max P) / (sum over pairs of sqrt(P_i P_j))    has the mean k e / Z,    0 <= w <= 1:
 
@@ -106,7 +107,7 @@ def over_all(
 ) -> Bracket[float]:
     """Return a 99 % interval of the loss at the mean error over all sets that trials can draw.
 
-    It uses one draw for each of the first `most` trials.
+    Each of the first `most` trials gives one draw.
     """
     lawful, trials, k = cast(object, mechanism), sets.trials[:most], sets.numbers.shape[1]
     noise = Noise.named(np.arange(len(trials)), "exact loss", "all sets", epsilon)

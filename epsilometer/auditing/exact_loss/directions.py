@@ -34,7 +34,7 @@ from epsilometer.core.von_mises_fisher import component_moments, log_component_d
 
 Array = NDArray[np.float64]
 _DROP = 60.0  # nats below the mode at which a density is cut off
-_FAR = 160  # standard deviations around the mean in which the cut-off is searched
+_FAR = 160  # the cut-off is searched within this many standard deviations of the mean
 _SCANNED = 4000  # number of points searched
 _PANELS, _MOST, _NODES = 64, 4096, 16
 _POINTS = 512  # fewest grid points between a loss of 0 and a unit's largest loss
@@ -63,7 +63,7 @@ def losses(request: Request) -> list[PairLosses]:
 
 
 def product(directions: Directions, units: NDArray[np.integer], width: float = 0.02) -> Product:
-    """Return the pair of products of two texts' laws. units: [n, 2], rows of `directions`."""
+    """Return the products of two texts' unit laws, as a pair. units: [n, 2], rows of `directions`."""
     bounds = [largest_losses(directions, a, b) for a, b in units.tolist()]
     most = max((max(ends) for ends in bounds), default=0.0)
     step = most / max(_POINTS, math.ceil(most * len(units) / math.sqrt(4 * width))) or 1.0

@@ -6,13 +6,13 @@ For a draw from a law m between P and P', with log_rho = ln(sqrt(P P') / m) and 
 
 so at level 0 half of this mean is the error e of guessing between the two texts. The mean of w / e^log_bound, in
 [0, 1], gets an interval by betting (Waudby-Smith and Ramdas, JRSS B 2024; `auditing/estimation/betting.py`), which is
-valid for any number of looks. So draws come in stages, each doubling the number so far, until the interval of the loss
-is narrow enough.
+valid however often it is computed. So draws come in stages, each doubling the number so far, until the interval of the
+loss is narrow enough.
 
 For texts of independent units, log_rho is the same for all draws, so a large loss takes no more draws than a small one.
-If it depends on the draw (generated text), or if m is a mixture, log_bound is 0. Then n draws cannot show that the mean
-is below about ln(2 / alpha) / n: they prove a loss of at most about (ln n) - 1 nats. An interval wider than a nat is
-reported as "at least".
+If log_rho depends on the draw (generated text), or if m is a mixture, log_bound is 0. Then n draws cannot show that the
+mean is below about ln(2 / alpha) / n: they prove a loss of at most about (ln n) - 1 nats. An interval wider than a nat
+is reported as "at least".
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Draw = Callable[[NDArray[np.integer], Noise], Between]
 """Takes indices of pairs [n], and a stream for each; returns one draw between the two texts of each pair."""
 
 Stream = Callable[[NDArray[np.int64]], Noise]
-"""Takes numbers of draws and returns their streams; no two pairs share a number."""
+"""Takes indices of draws [n] and returns their streams; draws of different pairs have different indices."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,9 @@ class Sampled:
     _alpha: float = field(repr=False)
 
     def deltas(self, levels: NDArray[np.float64]) -> Bracket[NDArray[np.float64]]:
-        """Return intervals of delta at levels [m] in nats, each the mean of both directions, from the same draws.
+        """Return intervals of delta at levels [m] in nats, averaged over both directions, from the same draws.
 
-        All are right together at confidence 1 - alpha, so any of them may be selected afterwards.
+        All intervals hold together at confidence 1 - alpha, so any of them may be selected afterwards.
         """
         means = [_log_mean(self._between, level, self._alpha / len(levels)) for level in levels.tolist()]
         ends = np.array([(mean.low, mean.high) for mean in means]) + levels[:, None] / 2
@@ -124,9 +124,9 @@ def sampled_mean(
 ) -> Sampled:
     """Return the loss at the mean error of pairs with weights [n], which sum to 1. Each draw is for one pair.
 
-    The probability of a pair is proportional to its largest possible contribution to the mean, e^log_bound times its
-    weight. trials: [m], the index of each trial's pair, if pairs come from trials. Then draw i uses the pair of trial
-    i, so draws are independent, and the result is the loss over all pairs that trials can draw.
+    A pair is drawn with probability proportional to its largest possible contribution to the mean, e^log_bound times
+    its weight. trials: [m], the index of each trial's pair, if pairs come from trials. Then draw i uses the pair of
+    trial i, so draws are independent, and the result is the loss over all pairs that trials can draw.
     """
     if trials is not None:
         return _of_trials(draw, trials, stream, sampling)
@@ -177,9 +177,9 @@ def draws(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer]
 
 
 def mixed(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer], at: tuple[float, Noise]) -> Between:
-    """Return a draw for each pair [n, 2] of texts: a fair coin's choice of the two is rewritten, so m = (P + P') / 2.
+    """Return a draw for each pair [n, 2] of texts: a fair coin chooses which of the two is rewritten.
 
-    at: the budget and the streams. For this m, ln(sqrt(P P') / m) = -ln cosh(L / 2).
+    at: the budget and the streams. A draw has the law m = (P + P') / 2, for which ln(sqrt(P P') / m) = -ln cosh(L / 2).
     """
     epsilon, noise = at
     heads = noise.uniforms(1, _COIN)[:, 0] < 0.5

@@ -1,7 +1,8 @@
 """The overlap and delta(level) of two vectors with independent Laplace noise of scale b on every coordinate.
 
-Let the vectors be t b apart in some coordinate. Its loss under P is t with probability 1/2, -t with probability
-e^-t / 2, and has the density e^((l - t) / 2) / 4 in between. So for u = z + 1/2
+Let the vectors be t b apart in some coordinate, and P be the law of the first vector's noisy value there. Under P the
+loss L of this coordinate is t with probability 1/2, and -t with probability e^-t / 2. In between, at L = l, it has the
+density e^((l - t) / 2) / 4. So for u = z + 1/2
 
     E_P[e^(z L)] = e^(-t/2) (cosh(u t) + sinh(u t) / (2 u)),
 
@@ -15,8 +16,8 @@ inverse transforms, along a line on which terms do not cancel,
 covers every error of that sum:
 
 - Steps: by Poisson's formula the sum equals the sum over all integers j of e^(c j T) delta(level + j T), of which only
-  the term j = 0 is wanted. The other terms are positive. For j < 0 they are at most e^(-c |j| T); for j > 0 they are at
-  most that times K(2 c) e^(-2 c level) (Markov). For the overlap they are at most e^(-|j| T / 2).
+  the term j = 0 is wanted. The other terms are positive: at most e^(-c |j| T) for j < 0, and at most
+  e^(-c |j| T) K(2 c) e^(-2 c level) for j > 0 (Markov). For the overlap, term j is at most e^(-|j| T / 2).
 - The truncation at W: with a = c + 1/2, each factor of |K(z)| beyond W is at most e^(-t/2) times the smallest of
   cosh(a t) (1 + 1 / 2W), sqrt(cosh(2 a t) (1 + 1 / 4W^2)) and the factor at w = 0. The rest of the integrand is at most
   1 / w^2.
@@ -63,7 +64,7 @@ def log_overlap(distances: Array, tolerance: float) -> Bracket[float]:
 
 
 def deltas(distances: Array, levels: Array, tolerance: float) -> Bracket[Array]:
-    """Return brackets of delta at levels [m] >= 0 in nats, to about this absolute accuracy. distances: [n]."""
+    """Return brackets of delta at levels [m] >= 0 in nats. distances: [n]. tolerance: the absolute error, roughly."""
     t = distances[distances > 0]
     if not len(t):
         return Bracket(np.zeros(len(levels)), np.zeros(len(levels)))
@@ -73,7 +74,7 @@ def deltas(distances: Array, levels: Array, tolerance: float) -> Bracket[Array]:
 
 
 def delta(distances: Array, level: float, tolerance: float) -> Bracket[float]:
-    """Return a bracket of delta at a level, to about this relative accuracy.
+    """Return a bracket of delta at a level. tolerance: the approximate relative error.
 
     The integral is along the line on which K(z) e^(-z level) is smallest.
     """
@@ -92,7 +93,7 @@ def delta(distances: Array, level: float, tolerance: float) -> Bracket[float]:
 
 
 def _deltas(t: Array, levels: Array, c: float, log_allowed: float) -> Bracket[Array]:
-    """Return delta at levels [m], integrated along the line at c. log_allowed: ln of each allowed error."""
+    """Return delta at levels [m], integrated along the line at c. log_allowed: ln of the allowed error per source."""
     a = c + 0.5
     log_k = _log_moment(t, a)
     shifts = np.logaddexp(0.0, _log_moment(t, 2 * c + 0.5) - 2 * c * levels)  # ln(1 + K(2 c) e^(-2 c level))
@@ -146,7 +147,7 @@ def _log_ceiling(t: Array, a: float, end: float) -> float:
 def _end(t: Array, a: float, log_allowed: float, period: float) -> float:
     """Return the smallest power of two beyond which frequencies contribute at most the allowed error.
 
-    It is smaller if more than `_TERMS` terms would be needed.
+    The result is smaller if more than `_TERMS` terms would be needed.
     """
     most = max(4.0, _TERMS / max(1, len(t)) * 2 * math.pi / period)
     end = 4.0

@@ -137,7 +137,7 @@ def _tables(request: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[
 
 
 def _relative(group: Group, losses: PairLosses, bound: Relative | None) -> Relative | None:
-    """Return the relative epsilon, or the largest pure loss of the compared pairs if it is a larger lower bound."""
+    """Return the relative epsilon, or the compared pairs' largest pure loss if that is a larger lower bound of it."""
     request, pure = group.request, losses.pure
     if pure is None:
         return bound

@@ -1,10 +1,10 @@
 """The pairs of texts that are compared, and the probability that an audit's trials draw each pair.
 
-They are the pairs in an audit's candidate sets (`auditing/trials/sampling.py`). At a temperature of -10,000 or less the
-second candidate is the text least similar to the first, so all pairs can be enumerated without sampling. (Trials may
-also draw texts whose cosine is within about 1e-4 of that text's.) At 0 all pairs of texts are equally likely. At other
-temperatures only the distinct pairs of drawn trials are compared, and the order of the trials is stored: an interval
-over all pairs requires independent trials (`rows.over_all`).
+The compared pairs are those in an audit's candidate sets (`auditing/trials/sampling.py`). At a temperature of -10,000
+or less the second candidate is the text least similar to the first, so all pairs can be enumerated without sampling.
+(Trials may also draw texts whose cosine is within about 1e-4 of that text's.) At temperature 0 all pairs of texts are
+equally likely. At other temperatures only the distinct pairs of drawn trials are compared, and the order of the trials
+is stored: an interval over all pairs requires independent trials (`rows.over_all`).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Pairs:
         return len(self.numbers)
 
     def trials_among(self, places: NDArray[np.integer]) -> NDArray[np.int64] | None:
-        """Return, for each trial of a pair at `places` (ascending), the pair's index there; None without trials."""
+        """Return the position in `places` (ascending) of each trial's pair, if it is there; None without trials."""
         if self.trials is None:
             return None
         return np.searchsorted(places, self.trials[np.isin(self.trials, places)])
@@ -110,7 +110,7 @@ def of_audit(trials: Trials, texts: Sequence[str], most: int, pairwise: bool) ->
 
 
 def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
-    """Return as many first trials as have at most `most` distinct pairs of equal length, but at least one trial.
+    """Return as many of the first trials as have at most `most` distinct pairs of equal length; at least one trial.
 
     Length is in words. Pairs of different lengths do not count, because they are cheap if length distinguishes them.
     """

@@ -17,8 +17,8 @@ over the units, the largest factor by which the measure may have shrunk. By indu
     0 <= overlap - overlap_grid <= gamma sum_i gap_i mu_grid(|L| <= a)
     0 <= delta_grid - delta     <= gamma sum_i gap_i mu_grid(|L - level| <= a) e^(level/2)
 
-This is of the order n^2 h^2, whereas rounding each loss would leave an error of order n h. (Losses in the millions need
-so coarse a grid that overlap <= gamma e^(a/2) overlap_grid is the better bound.)
+These bounds are of the order n^2 h^2, whereas rounding each loss would leave an error of order n h. (Losses in the
+millions need so coarse a grid that overlap <= gamma e^(a/2) overlap_grid is the better bound.)
 
 mu on the grid is convolved by FFT after an exponential tilt: mu e^(theta L) is a product for any theta, and theta is
 chosen to move the mass to the outputs that determine the figure. So nothing underflows, even for a tiny Bayes error.
@@ -64,7 +64,7 @@ _LOWEST = -20.0  # the lowest level in nats; only a trade-off curve needs negati
 class _Law(TiltedLaw):
     """The law of L under mu e^(theta L), with bounds on the error of the grid.
 
-    gap: gamma sum_i gap_i in the bounds above; reach: a; log_factor: ln of gamma e^(a/2).
+    In the letters of the module: gap is gamma sum_i gap_i, reach is a, and log_factor is ln of gamma e^(a/2).
     """
 
     gap: float
@@ -168,7 +168,7 @@ class Product:
         return Bracket(np.minimum(gone + low, 1.0), np.minimum(gone + high, 1.0))
 
     def _near_one(self, levels: Array) -> Bracket[Array] | None:
-        """Return delta at the levels [m] if all are 1 in floating point, by 1 - delta <= e^(level/2) rho, else None."""
+        """Return delta at the levels [m] if 1 - delta <= e^(level/2) rho shows that all round to 1, otherwise None."""
         log_rest = levels / 2 + self._cumulants(0.0)[0] + self._log_gamma
         return None if log_rest.max() > _NOTHING else Bracket(1 - np.exp(log_rest), np.ones(len(levels)))
 

@@ -1,7 +1,7 @@
 """Upper bounds on the risk: the probability that an adversary finds the source of a rewrite among k texts.
 
-Let the source be one of k equally likely texts, and s the probability that an adversary's guess G is right. P_i is the
-probability if text i is the source. By the definition of delta(level),
+Let the source be one of k equally likely texts, and s the probability that an adversary's guess G is right. P_i is a
+probability given that text i is the source. By the definition of delta(level),
 
     P_i(G = i) <= e^level P_j(G = i) + delta_ij(level)                              for any two texts i and j.
 
@@ -27,7 +27,7 @@ from epsilometer.auditing.exact_loss.all_pairs import ALL_PAIRS
 def largest_success(levels: Iterable[float], deltas: Iterable[float], candidates: int) -> float:
     """Return an upper bound on the mean share of right guesses of any adversary among k candidates; at least 1 / k.
 
-    levels: levels in nats. deltas: the mean delta over pairs of texts at each level, rounded up.
+    levels: in nats. deltas: the mean delta over pairs of texts at each level, rounded up.
     """
     bounds = (
         success_bound(level, candidates, delta=min(1.0, delta)) for level, delta in zip(levels, deltas, strict=True)

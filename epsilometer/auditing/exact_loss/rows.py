@@ -171,8 +171,9 @@ def average_loss(log_error: Bracket[Array], weights: Array, candidates: int = 2)
     """Return the loss of guessing the source among k texts, in nats, from ln of the errors of pairs with weights [n].
 
     For k = 2 this is the guess loss at the mean error e. Otherwise the error among k texts is between e and (k - 1) e.
-    It is at least e: an adversary who is also told two candidates, one of them the source, still errs with probability
-    e. It is at most (k - 1) e, because it is at most the sum over pairs of 2 / k times the pair's error.
+    The lower bound holds because an adversary who is also told two candidates, one of them the source, still errs with
+    probability e. The upper bound holds because the error is at most the sum over pairs of 2 / k times the pair's
+    error.
     """
     more = math.log(candidates - 1)
     with np.errstate(divide="ignore"):
@@ -222,7 +223,7 @@ def largest_tail(loss: float) -> float:
 
 
 def enumerated(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return upper bounds of averages by the largest pure loss, if it was computed for every pair; else nothing.
+    """Return the upper bounds of averages that the largest pure loss gives, if it is over all pairs; else nothing.
 
     Unlike the interval over sampled pairs, these bounds are certain.
     """
@@ -257,7 +258,7 @@ def over_all(
 
 
 def quantile(values: Array, weights: Array, share: float) -> float:
-    """Return the weighted quantile: the smallest value up to which the values [n] have this share of the weights."""
+    """Return the smallest of the values [n] for which the values up to it have at least this share of the weights."""
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     return float(values[order[min(int(np.searchsorted(reached, share - 1e-12)), len(values) - 1)]])

@@ -40,7 +40,7 @@ class UnitLaws:
 def unit_laws(
     laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float], overlaps: bool = True
 ) -> list[UnitLaws]:
-    """Return A, and B if overlaps are requested, of distinct law rows [W], for each budget."""
+    """Return the matrix A, and B if overlaps are requested, of distinct law rows [W], for each budget."""
     size = max(1, _CELLS // (2 * laws.outputs * len(epsilons)))
     starts = range(0, len(rows), size)
     by_epsilon = [UnitLaws(np.asarray(rows, np.int64), *np.full((2, len(rows), len(rows)), np.nan)) for _ in epsilons]

@@ -13,7 +13,7 @@ are not counted.
 **Precision.** Words of the text that are missing from their place in the rewrite (`difflib`) are masked; a run of
 masked words is correct if it touches an identifier. If identifiers were planted, masked words that identify somebody in
 another way count as incorrect, so the share of correct runs is a lower bound. Its interval is clustered by text
-(`worth.intervals`). It is not computed for long texts (`planting.LONG`).
+(`worth.intervals`). Precision is not computed for long texts (`planting.LONG`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from epsilometer.text.language import LEAST, function_words
 from epsilometer.text.words import places, words, write
 
 TRIALS = 500  # texts per recorded kind
-PLANTED = 59  # texts per planted kind and shape: if no identifier survives, at most 5 % do, at confidence .95
+PLANTED = 59  # texts per planted kind and shape: if none survives, at most 5 % of all do, at confidence .95
 
 
 Group = tuple[str, str | None]  # a kind and, for planted identifiers, a shape

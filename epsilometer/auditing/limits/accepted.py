@@ -1,6 +1,7 @@
 """The baseline of a gate: accepted counts of each attack's successes, and the design of their trials.
 
-A gate with a baseline draws its trials by the baseline's design. The standard design depends on the installed extras.
+A gate with a baseline draws its trials by the baseline's design, because the standard design depends on the installed
+extras.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ the mean (`estimation/betting.py`), however the links within a set depend on eac
 would be too narrow.
 
 **The loss** is the loss of guessing one of N equally likely rewrites, with success rate p: ln((N - 1) p / (1 - p))
-(TeDA eq. 10). It is not a lower bound on the loss of one text, because exchanging two people's rewrites changes two
+(TeDA eq. 10). This is not a lower bound on the loss of one text, because exchanging two people's rewrites changes two
 texts. If the pure loss between any two texts is at most c, the loss by linking is at most 2 c. The reason: exchanging
 two positions in an arrangement of the rewrites moves a person to another position, and changes the likelihood of all
 rewrites by a factor of at most e^(2c). An average loss gives no such bound. The measured loss covers people drawn from
@@ -153,7 +153,7 @@ def recorded_linking_loss(
     rewrites: columns original, rewrite and, if there are several budgets, epsilon (`external.recorded`). Each
     person is in at most one set, with one of their rewrites, so the number of people limits the number of sets (at most
     `design.sets`). People are assumed to be independent. Returns the same as `linking_loss`. Raises UserError if
-    rewrites of too few people are recorded for one set, before any model loads.
+    the recorded rewrites are of too few people for one set, before any model loads.
     """
     people.check(design.among)
     chosen = chosen_attacks(attacks)
@@ -185,7 +185,7 @@ def recorded_linking_loss(
 
 
 def _rows(epsilon: float, people: People, outcomes: Mapping[str, NDArray[np.bool_]], of_each: float) -> pl.DataFrame:
-    """Return a row per attack, and one for the strongest of several. of_each: error of an interval."""
+    """Return a row per attack, and one for the strongest of several. of_each: the error of each attack's interval."""
     shown: list[tuple[str, str | None, NDArray[np.bool_], float]]
     shown = [(name, None, right, of_each) for name, right in outcomes.items()]
     if len(outcomes) > 1:

@@ -54,7 +54,7 @@ class People:
         return int(self.person.max()) + 1 if len(self.person) else 0
 
     def check(self, among: int) -> None:
-        """Raise UserError unless sets of `among` people can be formed, with at least two people each."""
+        """Raise UserError if `among`, the size of a set, is below 2 or above the number of people."""
         if not 2 <= among <= self.count:
             raise UserError(
                 "the number of rewrites per set (among) must be at least 2 and at most the number of people with "

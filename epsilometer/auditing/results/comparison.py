@@ -1,9 +1,10 @@
 """The comparison of two mechanisms on the same trials: McNemar's exact test (McNemar 1947).
 
-Both are attacked on the same candidate sets with the same targets. The test uses only the trials in which the adversary
-is right about one mechanism but not about the other. If both leak equally, such a trial favours either with probability
-1/2. Numeric outcomes, such as the share of right links in a set, are compared by the sign test, which equals McNemar's
-test for outcomes of 0 or 1. It counts how often one outcome is larger, and ignores the size of the difference.
+Both mechanisms are attacked on the same candidate sets with the same targets. The test uses only the trials in which
+the adversary is right about one mechanism but not about the other. If both leak equally, such a trial favours either
+with probability 1/2. Numeric outcomes, such as the share of right links in a set, are compared by the sign test, which
+equals McNemar's test for outcomes of 0 or 1. The sign test counts how often one outcome is larger, and ignores the
+size of the difference.
 
 For the strongest attacks, "A leaks less than B" means that some attack on B succeeds more often than every attack on A.
 For one given attack on B this is an intersection-union test; its p-value is the largest of the one-sided p-values

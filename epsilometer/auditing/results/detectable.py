@@ -1,4 +1,8 @@
-"""The smallest difference of two success rates that a paired comparison detects with a stated probability."""
+"""The smallest difference of two success rates that a paired comparison detects with a stated probability.
+
+Each mechanism is a side of the comparison. A side wins a trial if only the guess about it is right, or if its outcome
+is larger.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +47,8 @@ class _Pair:
 def least_difference(compared: Comparison, level: float, power: float = POWER) -> float:
     """Return the smallest difference of two success rates that the test detects at a level with probability `power`.
 
-    Assumes that chance alone lets each side win as often as the weaker side wins here, and that only the stronger side
-    wins further trials. Accurate to a thousandth; 1 if no difference is detected with this probability.
+    Assumes that chance alone lets each side win as often as the weaker side wins in `compared`, and that only the
+    stronger side wins further trials. Accurate to a thousandth; 1 if no difference is detected with this probability.
     """
     by_chance = min(compared.first_only, compared.second_only) / compared.trials
     return _least([_Pair(compared.trials, by_chance, 0.0)], level, power)
@@ -57,9 +61,9 @@ def least_of_strongest(
 
     first, second: the outcomes of one or more attacks on each mechanism. level: the level of the p-value, after any
     correction over several comparisons. The difference is detected in either direction with probability `power` or
-    more. Assumes that the two mechanisms leak equally in these trials, so that chance alone makes the strongest attacks
-    disagree, and that each other attack on the mechanism with the smaller loss is weaker than the strongest by the same
-    margin as here. Accurate to a thousandth; 1 if no difference is detected.
+    more. Assumes that the two mechanisms leak equally in these trials, so chance alone makes the strongest attacks
+    disagree. Also assumes that, on the mechanism with the smaller loss, each other attack is weaker than the strongest
+    by the same margin as here. Accurate to a thousandth; 1 if no difference is detected.
 
     The finding needs a significant test of the strongest attack on one mechanism against each attack on the other. The
     probabilities that these tests miss the difference are added (union bound), so the tests may depend on each other.

@@ -26,8 +26,8 @@ STRONGEST = "strongest"  # among the attacks that see only the released view
 STRONGEST_INSIDE = "strongest_inside"  # among all attacks, including those that see latents or a provider's view
 CHOSEN = (STRONGEST, STRONGEST_INSIDE)
 _FLAT = 4.0  # budgets that differ by this factor should not give the same loss
-_MANY = 0.5  # share of unchanged, or of equal, outputs that is reported
-_SOME = 0.01  # share of empty outputs that is reported
+_MANY = 0.5  # smallest share of unchanged outputs, or of equal outputs, that is reported
+_SOME = 0.01  # smallest share of empty outputs that is reported
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,9 @@ def signal_to_noise(latents: Latents, rows: int = 512) -> float:
 
 
 def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, int, int]]:
-    """Return (right, wrong, trials, first) for each pair of attacks, if only the first of them was right in a trial.
+    """Return (right, wrong, trials, first) for each pair of attacks of which only the first was right in some trial.
 
-    right and wrong are names of attacks, trials is the number of such trials, and first the index of the first of them.
+    right and wrong are names of attacks, trials is the number of such trials, and first the index of the earliest.
     Argument: for each attack, bool [trials], True for a right guess.
     """
     pairs = []

@@ -1,11 +1,11 @@
 """The rows of an audit: each attack's guesses, the loss that they prove, and the claim. Losses are in nats.
 
 `loss` is the loss of guessing (delta is always 0): a large claimed delta would lower it. The verdict on a claim uses
-the claim's delta, and so does `loss_at_delta` (TeDA eq. 11), to be compared with the claim's epsilon.
+the claim's delta. So does `loss_at_delta` (TeDA eq. 11), which may be compared with the claim's epsilon.
 
 The loss, the verdict and all comparisons are based on hits. If the mechanism's law is known, `posterior_loss` and the
-two columns after it have narrower intervals, but rely on that law; they are null if hits refute it (`posteriors`).
-`estimates` makes the rows for `epsilometer.audit`, the stages and the re-audit (schema `ESTIMATES`).
+two columns after it have narrower intervals, but rely on that law; these columns are null if hits refute the law
+(`posteriors`). `estimates` makes the rows for `epsilometer.audit`, the stages and the re-audit (schema `ESTIMATES`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from epsilometer.auditing.trials.sampling import Trials, matched
 from epsilometer.core.attack import Guesses
 from epsilometer.core.guarantees import stored
 
-_CELL = ("dataset", "mechanism", "epsilon")  # rows with equal values here share one test of outputs
+_CELL = ("dataset", "mechanism", "epsilon")  # rows with equal values in these columns share one test of outputs
 _OF_ESTIMATE = ("successes", "success_rate", "loss", "point", "upper", "ceiling")
 _POSTERIOR = ("posterior_loss", "posterior_point", "posterior_upper")
 
@@ -77,11 +77,11 @@ def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = Non
 
     For each mechanism and epsilon there is a row for each attack, and up to two for the strongest of them. The row
     `strongest` is about the attack with most successes among the m attacks that see only the released view, at level
-    alpha / m; without such attacks there is no such row. `strongest_inside` is the same over all attacks. `best_attack`
-    is the name of the chosen attack. In these rows `worst_output` is the largest of the m attacks' values, at the same
-    level. `delta_at_4_low` is about the attack that proved most in the first half of the trials, and `delta_at_4_high`
-    covers all m attacks. prior: the probabilities of the slots, as in `Design`; with a prior `worst_output` and the
-    tail are null.
+    alpha / m; there is no such row if no attack sees only that view. `strongest_inside` is the same over all attacks.
+    `best_attack` is the name of the chosen attack. In these rows `worst_output` is the largest of the m attacks'
+    values, at the same level. `delta_at_4_low` is about the attack that proved most in the first half of the trials,
+    and `delta_at_4_high` covers all m attacks. prior: the probabilities of the slots, as in `Design`; with a prior
+    `worst_output` and the tail are null.
     """
     return judge([row for attacked in audit for row in rows(attacked, alpha, prior)], alpha, prior)
 

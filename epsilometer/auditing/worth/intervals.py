@@ -59,8 +59,8 @@ def share_interval(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[f
 def clustered_share(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[float, float, float]:
     """Return the share of 1s, and its lower and upper bound. hits, sources: [n], at least one.
 
-    The interval is Clopper and Pearson's if each source occurs once, else BCa over sources. It is `share_interval` if
-    sources are few, if all resamples are equal, or if alpha is too small for the number of resamples.
+    The interval is BCa over sources. It is that of `share_interval` instead if each source occurs once, if sources are
+    few, if all resamples are equal, or if alpha is too small for the number of resamples.
     """
     x, (_, source) = np.asarray(hits, float), np.unique(np.asarray(sources), return_inverse=True)
     share, low, high = share_interval(x, source, alpha)

@@ -1,8 +1,8 @@
 """Counts of the audited texts' identifiers that occur in some text that a mechanism can release.
 
 Some mechanisms choose their output among texts that are fixed before they see a private text. Then an identifier can
-survive only if it occurs in one of these texts. So the share of the audited texts' identifiers that occur in them is an
-upper bound of the share that can survive. This bound is counted, without a sampling error.
+survive only if it occurs in one of these texts. So the share of the audited texts' identifiers that occur in these
+texts is an upper bound of the share that can survive. This bound is counted, without a sampling error.
 """
 
 from __future__ import annotations

@@ -132,7 +132,10 @@ class Search:
         self.aim(0.5)
 
     def goal(self, target: float, low: float | None = None, high: float | None = None) -> Goal:
-        """Return the goal for a target in nats, in the range of this search, else from low to high, else in RANGE."""
+        """Return the goal for a target in nats.
+
+        Its range is that of this search. Where that is None, `low` and `high` apply, or by default RANGE.
+        """
         low, high = self.low or low, self.high or high
         least, most = min(RANGE[0], (high or 1) / 2), max(RANGE[1], (low or 1) * 2)
         return Goal(target, low or least, high or most, self.width or WIDTH, budget=self.budget)
