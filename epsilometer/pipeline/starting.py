@@ -78,7 +78,7 @@ def start(folder: Path, texts: Path | None, column: str, mechanism: str) -> None
     audited = _audited(mechanism)
     dataset = _dataset(texts, column)
     own_folder(folder, 0o777)
-    _check_new(folder)  # another process may have created it meanwhile
+    _check_new(folder)  # another process may have created the folder meanwhile
     (folder / "data").mkdir(mode=0o700)
     for file in sorted(TEMPLATE.rglob("*")):
         place = folder.joinpath(*("." * (part in _HIDDEN) + part for part in file.relative_to(TEMPLATE).parts))

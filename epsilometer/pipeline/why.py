@@ -60,7 +60,7 @@ def inputs(
 
 
 def addresses(stage: str | None) -> list[str]:
-    """Return the addresses of all stages of dvc.yaml, of a stage's entries, or a single address.
+    """Return the addresses of one stage (a name or an address); of all stages of dvc.yaml for None.
 
     Raises UserError for an unknown stage.
     """

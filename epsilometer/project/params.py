@@ -117,7 +117,7 @@ class ProjectParams(Section):
         return iter(())
 
     def studied(self) -> Iterator[tuple[str, bool]]:
-        """Yield sections, each with True if it has entries. At least one must have some. Empty in this class."""
+        """Yield sections, each with True if it has entries. At least one must be True. Empty in this class."""
         return iter(())
 
     def datasets_studied(self) -> Iterator[str]:
