@@ -23,12 +23,12 @@ from epsilometer.core.imports import TOP, direct, searched, syntax, uses
 from epsilometer.models import devices
 
 Record = dict[str, Any]
-"""`files`: hash of each file's syntax (for data: of its path and content), by a key that also covers its imports;
-`imports`: hash of the graph of imports; `packages`: version by name; `device`: the device that the code computes on,
-if it asks for one. A record contains no path of a module."""
+"""`files`: hash of each file's syntax (of a data file: of its path and content), by a key that also covers the file's
+imports; `imports`: hash of the graph of imports; `packages`: version by name; `device`: the device that the code
+computes on, if it asks for one. A record contains no path of a module."""
 
-# Code that runs stages, shows their progress and checks their inputs. Tests check that it never changes the bytes of
-# results: tests/runtime/test_scaling.py, tests/pipeline/test_pipeline.py (runtime settings) and test_kills.py.
+# Code that runs stages, shows their progress and checks their inputs. Tests check that such code never changes the
+# bytes of results: tests/runtime/test_scaling.py, tests/pipeline/test_pipeline.py (runtime settings) and test_kills.py.
 NEUTRAL = ("runtime", "pipeline/guard")
 
 packages: dict[str, Mapping[str, list[str]]] = {}
@@ -94,8 +94,8 @@ class Reading:
 
         Imports inside functions count; imports only for type checking do not. Modules are searched in the folder of the
         given file (as Python does for `component.module`), then in the project, then in the folder of this package. All
-        other modules are packages. Templates and grammars in the folder of a module of this package count as its code.
-        Raises UserError for a file that is missing or is not Python.
+        other modules are packages. Templates and grammars in the folder of a module of this package count as the
+        module's code. Raises UserError for a file that is missing or is not Python.
         """
         roots = {_called(file.resolve(), self._project): self._follow(file.resolve()) for file in files}
         every = {path: hashes for root in roots.values() for path, hashes in root.files.items()}

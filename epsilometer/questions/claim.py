@@ -4,7 +4,7 @@ The figure is 1 where the claim is violated and 0 where it holds, so the only li
 
 Attacks guess in trials like those of `which_text`. The claim bounds the loss between the candidates of each trial by
 epsilon times their distance, at the claim's granularity (`claims/verdicts.trial_claims`). Pairs that the claim does not
-cover have no bound. The p-value is the largest probability of at least this many right guesses that the claim allows
+cover have no bound. The p-value is the largest probability, under the claim, of at least this many right guesses
 (`verdicts.p_value`; for a curve, `rates.p_value`). It is also the error probability of a reported violation. Guesses
 never show that a claim holds.
 

@@ -61,7 +61,7 @@ def build(body: Body, path: Path, folder: Path) -> None:
 def first_screen(body: Body) -> Topics:
     """Return the topics and sentences that the sections contribute, in their order.
 
-    All topics of the first section with topics are shown, so that every data set has its answer. Later topics are shown
+    The first section that has topics shows all of them, so that every data set has its answer. Later topics are shown
     if they fit.
     """
     sections = [*body.sections, *body.closing, *body.last]

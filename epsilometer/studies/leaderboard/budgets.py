@@ -164,7 +164,7 @@ def curve(
 ) -> Curve:
     """Return the curve by law if the mechanism's law gives the loss of each pair, else the curve by attacks.
 
-    pairs: [n, 2], numbers of texts; stream: the name of the random streams of the attacks.
+    pairs: [n, 2], indices of texts; stream: the name of the random streams of the attacks.
     """
     if pairwise(mechanism) and not shows_more(mechanism):
         trials = Trials(pairs.astype(np.int32), np.zeros(len(pairs), np.int16))
