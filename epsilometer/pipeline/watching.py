@@ -1,7 +1,7 @@
 """Watch the sources of a baseline's losses (code, packages, pins, data), and start a re-audit when one changes.
 
-Each look compares the sources with the records that the last re-audit wrote (`sources/*.json`). A newer version on the
-hub or at the package index is reported once, and not used.
+Each check (`Watch.look`) compares the sources with the records that the last re-audit wrote (`sources/*.json`). A newer
+version on the hub or at the package index is reported once, and not used.
 """
 
 from __future__ import annotations

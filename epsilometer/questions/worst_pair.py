@@ -1,8 +1,8 @@
 """The pair of texts with a mechanism's largest loss: searched by trials, then proved on fresh ones.
 
 An audit's losses are averages over its trials, so they hide a text that a mechanism hardly protects, such as one with a
-rare word. Here pairs compete for trials (`halving`), and the bound is about the one pair that remains.
-Pairs come from three groups, each searched by itself:
+rare word. Here pairs compete for trials (`halving`), and the bound is about the one pair that remains. Pairs come from
+three groups, each searched separately:
 
 - `all`: two of the audited texts;
 - `equal length`: two with the same number of words, so that their length does not tell them apart;

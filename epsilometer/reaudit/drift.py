@@ -39,7 +39,7 @@ _NAMED = 10  # maximum number of rows or changes listed in a message; further on
 
 
 class Row(NamedTuple):
-    """A row of an audit's estimates: the identity of one loss."""
+    """The columns that identify a row of an audit's estimates; a row is one loss."""
 
     dataset: str
     mechanism: str

@@ -14,7 +14,7 @@ from epsilometer.report.environment import render, show
 from epsilometer.report.section import Section
 
 ROOM = 260  # maximum number of words above the first section
-_HEADER = 15  # words about the page's origin, which `origin.header` inserts later
+_HEADER = 15  # number of words about the page's origin, which `origin.header` inserts later
 
 Topics = list[tuple[str, list[str]]]
 """Topics of the first screen, each with its sentences."""
