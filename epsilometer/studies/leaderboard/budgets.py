@@ -237,7 +237,7 @@ def _with_little_tail(losses: Curve, first: Budget, target: float, ends: tuple[f
         return (losses.at(epsilon).delta[1],) * 2
 
     met = meet(tail, ALLOWED, *ends, width=losses.width, watch=_unwatched)
-    if met.status != FOUND or met.low > first.epsilon:  # delta does not rise over the whole range
+    if met.status != FOUND or met.low > first.epsilon:  # delta does not rise with the budget everywhere
         met = meet(tail, ALLOWED, low, first.epsilon, width=losses.width, watch=_unwatched)
     lost = losses.at(met.low)  # the largest budget tried whose tail is within ALLOWED
     if lost.average[0] > target * losses.width:
