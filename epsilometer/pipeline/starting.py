@@ -38,7 +38,7 @@ _HIDDEN = {"dvc", "dvc-site", "dvcignore", "gitignore"}  # names in the template
 _WEIGHTS = Path("data/embedded")
 _ROWS = 2000  # default number of rows to read from a user's file, because embedding a million texts takes hours
 
-# Stage outputs that replace mechanisms' default resources, by the name of the function that makes the default.
+# Stage outputs that replace default resources of mechanisms, by the function that makes the default resource.
 _RESOURCES = {
     "vectors": "data/vectors/minilm.npz",
     "lists": "data/lists.npz",
@@ -78,7 +78,7 @@ def start(folder: Path, texts: Path | None, column: str, mechanism: str) -> None
     audited = _audited(mechanism)
     dataset = _dataset(texts, column)
     own_folder(folder, 0o777)
-    _check_new(folder)  # another process may have created it meanwhile
+    _check_new(folder)  # another process may have created the folder meanwhile
     (folder / "data").mkdir(mode=0o700)
     for file in sorted(TEMPLATE.rglob("*")):
         place = folder.joinpath(*("." * (part in _HIDDEN) + part for part in file.relative_to(TEMPLATE).parts))
@@ -158,7 +158,7 @@ def _audited(mechanism: str) -> _Audited:
 
 
 def _dataset(texts: Path | None, column: str) -> dict[str, Any]:
-    """Return the entry of the texts in params.yaml. Raises UserError for unreadable texts, or fewer than two."""
+    """Return the entry of the texts in params.yaml. Raises UserError for unreadable or fewer than two texts."""
     read_by_stages = {"use": "train", "match": "none"}  # DVC cannot read defaults
     if texts is None:
         return {"source": "texts/reviews.py", "part": "reviews", "count": 400, **read_by_stages, "public": True}
@@ -200,7 +200,7 @@ def _flow(value: Any) -> str:
 
 
 def _wanted(file: Path, texts: Path | None, audited: _Audited) -> bool:
-    """Return True if a file of the template belongs into a project; a user's own files replace examples."""
+    """Return True if a file of the template belongs in a project; a user's own files replace the examples."""
     kind = file.relative_to(TEMPLATE).parts[0]
     unwanted = {"params.yaml"}
     unwanted |= {"texts"} if texts is not None else set()

@@ -1,7 +1,7 @@
 """Watch the sources of a baseline's losses (code, packages, pins, data), and start a re-audit when one changes.
 
-Each look compares the sources with the records that the last re-audit wrote (`sources/*.json`). A newer version on the
-hub or at the package index is reported once, and not used.
+Each check (`Watch.look`) compares the sources with the records that the last re-audit wrote (`sources/*.json`). A newer
+version on the hub or at the package index is reported once, and not used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOCK = Path("data/watch.lock")
 _ASK = 86_400.0  # seconds between questions to the hub and the package index
 _INDEX = 30.0  # seconds for the index to answer
 _WAITS = "the sources cannot be compared, so no re-audit starts"
-_BACK = 2.0  # most seconds by which a clock may be set back without a message
+_BACK = 2.0  # the clock may be set back by this many seconds without a message
 
 Start = Callable[[Sequence[str]], None]
 """A function that starts a re-audit for these changes, and may wait for it; raises UserError if it cannot start."""
@@ -107,7 +107,7 @@ def _check_there(before: Mapping[str, Record], now: Mapping[str, Record]) -> Non
 
 
 def newer_packages(now: Sequence[Source], latest: Callable[[str], str] | None = None) -> tuple[list[str], list[str]]:
-    """Return sentences on packages whose newest version is not the one in use, and names of unanswered packages.
+    """Return sentences on packages whose newest version is not the one in use, and packages without an answer.
 
     latest: a function that returns the newest version of a package; the default asks pip's index.
     """

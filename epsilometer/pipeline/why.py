@@ -60,7 +60,7 @@ def inputs(
 
 
 def addresses(stage: str | None) -> list[str]:
-    """Return the addresses of all stages of dvc.yaml, of a stage's entries, or a single address.
+    """Return the addresses of one stage (a name or an address); of all stages of dvc.yaml for None.
 
     Raises UserError for an unknown stage.
     """
@@ -114,7 +114,7 @@ def _changed_record(path: str, md5: str, now: Mapping[str, Any], paths: _Paths |
         return _changed_code(path, md5, now, dvc_files.paths_of_code() if paths is None else paths)
     old = dvc_files.cached(md5) or {}
     changed = [f"input {name} has changed" for name, _ in _pairs(old.get("files", {}), now["files"])]
-    # The changed settings of a cell are already listed as settings of the stage, but not those of an excerpt.
+    # Changed settings of a cell are already listed as settings of the stage; those of an excerpt are not.
     return [*changed, *_differences(now["of"], old.get("cell"), now["cell"])] if "of" in now else changed
 
 

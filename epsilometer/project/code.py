@@ -23,12 +23,12 @@ from epsilometer.core.imports import TOP, direct, searched, syntax, uses
 from epsilometer.models import devices
 
 Record = dict[str, Any]
-"""`files`: hash of each file's syntax (for data: of its path and content), by a key that also covers its imports;
-`imports`: hash of the graph of imports; `packages`: version by name; `device`: the device that the code computes on,
-if it asks for one. It contains no path of a module."""
+"""`files`: hash of each file's syntax (of a data file: of its path and content), by a key that also covers the file's
+imports; `imports`: hash of the graph of imports; `packages`: version by name; `device`: the device that the code
+computes on, if it asks for one. A record contains no path of a module."""
 
-# Code that runs stages, shows their progress and checks their inputs. Tests check that it never changes the bytes of
-# results: tests/runtime/test_scaling.py, tests/pipeline/test_pipeline.py (runtime settings) and test_kills.py.
+# Code that runs stages, shows their progress and checks their inputs. Tests check that such code never changes the
+# bytes of results: tests/runtime/test_scaling.py, tests/pipeline/test_pipeline.py (runtime settings) and test_kills.py.
 NEUTRAL = ("runtime", "pipeline/guard")
 
 packages: dict[str, Mapping[str, list[str]]] = {}
@@ -67,7 +67,7 @@ class _File:
     key: str
     """Hash of `own`, of the own code of the file's imports, and of the templates and grammars in its folder."""
     uses: list[tuple[str, str, Path]]
-    """Imported files of this project: name in the file, name in the module, path; in an order independent of paths."""
+    """Imports of this project's files: name in the file, name in the module, path. Paths do not affect their order."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ class Reading:
 
         Imports inside functions count; imports only for type checking do not. Modules are searched in the folder of the
         given file (as Python does for `component.module`), then in the project, then in the folder of this package. All
-        other modules are packages. Templates and grammars in the folder of a module of this package count as its code.
-        Raises UserError for a file that is missing or is not Python.
+        other modules are packages. Templates and grammars in the folder of a module of this package count as the
+        module's code. Raises UserError for a file that is missing or is not Python.
         """
         roots = {_called(file.resolve(), self._project): self._follow(file.resolve()) for file in files}
         every = {path: hashes for root in roots.values() for path, hashes in root.files.items()}
@@ -209,7 +209,7 @@ def versions(modules: Iterable[str]) -> dict[str, str]:
 
 @cache
 def _packages(file: Path) -> list[Path]:
-    """Return the `__init__.py` of the packages that contain a module of this package, which Python runs before it."""
+    """Return the `__init__.py` files that Python runs before a module of this package."""
     folders = [folder for folder in file.parents if folder.is_relative_to(PACKAGE) and folder != PACKAGE]
     inits = [folder / "__init__.py" for folder in folders]
     return [init for init in inits if init.is_file() and init != file]

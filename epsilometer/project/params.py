@@ -84,18 +84,17 @@ class ProjectParams(Section):
             references.check_entry(entry, f"mechanisms.{name}")
 
     def data_paths(self) -> Iterator[tuple[str, str]]:
-        """Yield the files of data and their places in params.yaml, relative to the project."""
+        """Yield the place in params.yaml of each file of data, and its path relative to the project."""
         yield from ((f"datasets.{name}.source", dataset.source) for name, dataset in self.datasets.items())
         yield from ((f"models.{name}", source) for name, source in self.models.items())
         yield from ((f"words.sources.{name}", source) for name, source in self.words.sources.items())
 
     def code_paths(self) -> Iterator[tuple[str, str]]:
-        """Yield the files of mechanisms, attacks and metrics that run, relative to the project."""
+        """Yield the place in params.yaml of each mechanism's own file, and its path relative to the project."""
         yield from ((f"{place}.file", cell.file) for place, cell in self.cells_by_place() if cell.file)
 
     def read_paths(self) -> Iterator[tuple[str, str]]:
-        """Yield the settings that may be paths relative to the run's folder: resources, models, settings of
-        components."""
+        """Yield the place and value of each resource and setting that may be a path from the run's folder."""
         for place, cell in self.cells_by_place():
             yield from confinement.strings({"resource": cell.resource, "settings": cell.settings}, place)
 
@@ -117,7 +116,7 @@ class ProjectParams(Section):
         return iter(())
 
     def studied(self) -> Iterator[tuple[str, bool]]:
-        """Yield sections, each with True if it has entries. At least one must have some. Empty in this class."""
+        """Yield sections, each with True if it has entries. At least one must be True. Empty in this class."""
         return iter(())
 
     def datasets_studied(self) -> Iterator[str]:
@@ -148,7 +147,7 @@ P = TypeVar("P", bound=ProjectParams)
 
 
 def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False) -> P:
-    """Read and validate the sections of a parameter file that a class declares, and choose the file's device.
+    """Read and validate a class's sections of a parameter file, and choose the device that the file names.
 
     whole: True if the class declares all sections, so that an unknown key is an error. Otherwise unknown keys are
     ignored; stage `code`, which always runs, checks the whole file. Raises UserError, with the field, the rule and the

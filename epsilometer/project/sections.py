@@ -1,4 +1,4 @@
-"""The sections of params.yaml that more than one study reads, each a frozen data class."""
+"""The sections of params.yaml that more than one study reads, each a frozen pydantic model."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ The adversary knows one half of each author's texts; the other half is for tests
 test texts uniformly, and rewrites each of them once. For each rewrite, a classifier of words and character n-grams
 gives the probability of each author. The adversary multiplies the probabilities over the n rewrites, and names the
 likeliest author. The `static` adversary learns from the known texts themselves. The `adaptive` adversary learns from
-rewrites of them, since anybody who knows the mechanism can make these.
+rewrites of the known texts, which anybody who knows the mechanism can make.
 
 Trials are independent, given the texts that the adversary knows, so the number of right guesses is binomial. Its rate
 is an average over these authors and their test texts.
@@ -143,7 +143,7 @@ class Authorship:
         return Scale("authorship", self.authors)
 
     def _writers(self, of: Subject) -> _Writers:
-        """Return the authors with most texts, each author's texts halved at random, with equally many known."""
+        """Return the authors with most texts, their texts halved at random; the known halves are equally large."""
         assert of.table is not None, "the columns are checked first"
         by_author = (
             of.table.with_row_index("row")

@@ -4,12 +4,12 @@ The figure is 1 where the claim is violated and 0 where it holds, so the only li
 
 Attacks guess in trials like those of `which_text`. The claim bounds the loss between the candidates of each trial by
 epsilon times their distance, at the claim's granularity (`claims/verdicts.trial_claims`). Pairs that the claim does not
-cover have no bound. The p-value is the largest probability of at least this many right guesses that the claim allows
+cover have no bound. The p-value is the largest probability, under the claim, of at least this many right guesses
 (`verdicts.p_value`; for a curve, `rates.p_value`). It is also the error probability of a reported violation. Guesses
 never show that a claim holds.
 
 With the stated law, the worst case over the mechanism's inputs is computed (`claims/worst_case.py`). A larger loss than
-claimed is a violation. If all pairs of inputs were enumerated and none violates it, the claim is true for every
+claimed is a violation. If all pairs of inputs were enumerated and none violates the claim, it is true for every
 adversary, provided that the mechanism follows its law. So the law shows a claim kept only if rewrites do not refute
 that law (`limits/stated_law.py`) and the guesses of the attacks do not refute the claim. A violation by law needs no
 rewrite: the mechanism's law contradicts its claim.
@@ -180,7 +180,7 @@ def _lawful(mechanism: Mechanism, epsilon: float) -> bool:
 
 
 def _of_law(of: Subject) -> Computed | None:
-    """Return the bounds of the figure by law: the upper one is infinite unless all pairs of inputs were compared."""
+    """Return the bounds of the figure by law; the upper bound is infinite unless all pairs of inputs were compared."""
     if not _lawful(of.mechanism, of.epsilon):
         return None
     finding = check_claim(of.mechanism, of.epsilon, extent=_EXTENT)
@@ -192,7 +192,7 @@ def _of_law(of: Subject) -> Computed | None:
 
 
 def _law_p_value(of: Subject, count: int) -> float | None:
-    """Return the p-value of `count` rewrites under the stated law; None if they cannot be compared with it."""
+    """Return the p-value of `count` rewrites under the stated law; None if the two cannot be compared."""
     texts, seed = of.pool.texts, f"{of.design.seed}/claim/law"
     pairs = sample(np.zeros((len(texts), 1), np.float32), count, 2, 0.0, seed=seed).candidates
     delta = stated(of.mechanism, of.epsilon).delta

@@ -37,7 +37,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.linking import LinkingAttack
 
 _SHOWN = ("epsilon", "attack", "rewrites", "sets", "success_rate", "low", "high", "loss", "upper", "ceiling")
-_AMPLE = 2  # sets to draw, as a multiple of the fewest that could show a limit kept: the links by chance vary
+_AMPLE = 2  # sets to draw, as a multiple of the fewest that could show a limit kept; the number of lucky links varies
 
 
 @component
@@ -141,7 +141,7 @@ def _name(attack: str) -> str:
 
 
 def _fewest(limit: Limit, among: int, most: int, tests: int, *, errors: Errors) -> int:
-    """Return the fewest sets that could show the limit exceeded, and that show it kept if an attack links by chance.
+    """Return the fewest sets that can show the limit exceeded, and show it kept for an attack that links by chance.
 
     The number is searched in steps of a tenth. Raises UserError if it is more than `most`.
     """

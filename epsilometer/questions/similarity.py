@@ -74,7 +74,7 @@ class Similarity:
         return [self._name]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return twice the texts that show the limit kept if rewrites equal texts, within [`usual`, `budget`]."""
+        """Return twice the number of texts that show the limit kept for equal rewrites, within [`usual`, `budget`]."""
         fewest = fewest_sets(1 - limit.rate, tests, expected=0.0, spread=0.0, errors=errors)
         if fewest is None or fewest > budget:
             needed = "more than a million" if fewest is None else f"{fewest:,}"

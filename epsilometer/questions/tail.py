@@ -48,7 +48,7 @@ class Tail:
         return [f"{name}, tail" for name in of.attacks]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return twice the trials that show the limit kept for an attack at chance; at most the budget."""
+        """Return twice the number of trials that show the limit kept for an attack at chance; at most the budget."""
         return min(2 * fewest_without(limit.allowed, min(1.0, errors.beta)), budget)
 
     def observe(self, of: Subject, count: int) -> Sequence[Observed]:

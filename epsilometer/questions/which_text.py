@@ -47,7 +47,7 @@ class WhichText:
         return list(of.attacks)
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return twice the trials that show the limit kept for an attack at chance; at most the budget."""
+        """Return twice the number of trials that show the limit kept for an attack at chance; at most the budget."""
         if not 0 < limit.rate < 1:
             raise UserError(
                 f"no success rate can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q041"

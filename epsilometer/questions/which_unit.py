@@ -13,7 +13,7 @@ A trial of the question `WhichUnit` is a rewritten text; its value is the share 
 right. Texts are drawn independently, each with its own coins, so the values are independent numbers in [0, 1]. Let p be
 their mean: the probability of guessing a uniformly drawn word of a uniformly drawn text. The figure is the loss of
 guessing between two words at that rate, ln(p / (1 - p)) (TeDA eq. 10 with k = 2). If no word loses more than c nats
-given the others, each coin is guessed right with probability at most e^c / (1 + e^c), and p is at most that. So a lower
+given the others, each coin is guessed right with probability at most e^c / (1 + e^c), which bounds p, too. So a lower
 bound on the figure is a lower bound on the largest loss of a word. The upper bound covers the attacks that ran, as an
 average over words. `audit_units` counts coins instead of texts, and only the most confident guesses, so it proves more.
 """
@@ -209,9 +209,9 @@ def audit_units(
     """Measure the privacy loss of a mechanism for one word, from guesses of all words of each rewritten text.
 
     texts, mechanism, epsilons, attacks, settings: as in `epsilometer.audit`. trials: number of texts rewritten at each
-    epsilon. design: only alpha and seed are used. Returns a row per epsilon and attack, schema `UNIT_LOSSES`, and a
-    row `strongest`, at alpha / m for m attacks that see the released view; `overall` as in `epsilometer.audit`.
-    Raises UserError for values outside their range.
+    epsilon. design: only alpha and seed are used. Returns a row per epsilon and attack (schema `UNIT_LOSSES`), and a
+    row `strongest`, whose level is alpha / m for m attacks that see the released view. `overall` is as in
+    `epsilometer.audit`. Raises UserError for values outside their range.
     """
     check_design(design)
     texts = distinct(texts)

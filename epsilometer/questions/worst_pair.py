@@ -1,8 +1,8 @@
 """The pair of texts with a mechanism's largest loss: searched by trials, then proved on fresh ones.
 
 An audit's losses are averages over its trials, so they hide a text that a mechanism hardly protects, such as one with a
-rare word. Here pairs compete for trials (`halving`), and the bound is about the one pair that remains.
-Pairs come from three groups, each searched by itself:
+rare word. Here pairs compete for trials (`halving`), and the bound is about the one pair that remains. Pairs come from
+three groups, each searched separately:
 
 - `all`: two of the audited texts;
 - `equal length`: two with the same number of words, so that their length does not tell them apart;
@@ -10,9 +10,9 @@ Pairs come from three groups, each searched by itself:
   same number of words, and the loss between them is about one word.
 
 If the law of the released view is known, the losses of the pairs are also computed (`exact_loss`), in a row `exact`.
-Its `loss` is that of the best guess, rounded down. Its verdict compares the pure loss with the claim or, if the claim
-has a delta, the delta at the claimed loss with that delta (`PairLosses.room`). This row assumes that the mechanism
-follows its stated law; the row `sampled` does not.
+Its `loss` is that of the best guess, rounded down. Its verdict compares the pure loss with the claimed loss. For a
+claim with a delta, it compares the pair's delta at the claimed loss with the claimed delta (`PairLosses.room`). This
+row assumes that the mechanism follows its stated law; the row `sampled` does not.
 
 The result is a lower bound on the loss of the mechanism's worst pair: another pair may lose more.
 
@@ -199,7 +199,7 @@ def _shown_by(law: Computed, rewrites: int) -> Observed:
 
 @dataclass(frozen=True)
 class PairGroup:
-    """Pairs of texts, some of them audited texts and some of them made from audited texts.
+    """Pairs of texts. Each text is an audited text, or made from one.
 
     of: the name of the group. texts: the audited texts, then texts made from them. numbers: [n, 2], the pairs as
     indices into `texts`. x, other: [n], indices of the two audited texts that a pair is made from. place, other_place:

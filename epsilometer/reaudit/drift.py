@@ -7,10 +7,10 @@ rows depend on each other. The audits of a year share alpha by a spending functi
 raises a false alarm with probability at most alpha, however many audits it has. Losses are in nats.
 
 A row is *not testable* if no outcome could have shown that its loss has grown. This is so if, given the baseline's
-hits, even guesses that are all right now would have a p-value above the threshold that Holm's correction sets for the
-remaining rows. If a row's number of trials alone rules out any finding, the row does not count in the correction
-(Tarone 1990, `claims.verdicts.divisor`). If only the baseline's hits rule it out, the row still counts: chance selects
-such rows, so leaving them out would raise the error.
+hits, the p-value would exceed Holm's threshold for the remaining rows even if all guesses were right now. If a row's
+number of trials alone rules out any finding, the row does not count in the correction (Tarone 1990,
+`claims.verdicts.divisor`). If only the baseline's hits rule out a finding, the row still counts: chance selects such
+rows, so leaving them out would raise the error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NAMED = 10  # maximum number of rows or changes listed in a message; further on
 
 
 class Row(NamedTuple):
-    """A row of an audit's estimates: the identity of one loss."""
+    """The columns that identify a row of an audit's estimates; a row is one loss."""
 
     dataset: str
     mechanism: str

@@ -1,7 +1,7 @@
 """Every audit's losses, a line per audit, cell, epsilon and attack, in a file that git tracks and that only grows.
 
 An audit is identified by its date (UTC, to the second). Lines are in the order of audits, which is also the order of
-their dates. If the clock was set back to before the last audit, the new date is one second after that audit's date.
+their dates. If the clock now shows a time before the last audit's date, the new date is one second after that date.
 Otherwise an audit could be dated to an earlier year, in which some of alpha is still unspent.
 """
 

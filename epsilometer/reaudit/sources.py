@@ -23,8 +23,8 @@ _KINDS = {"files", "packages", "device", "settings", "hub"}  # the possible part
 _CELL = "cell-"  # beginning of the name of a cell's source
 
 Record = dict[str, Any]
-"""A source: `files` (hash by path), `packages` (version by name), `settings`, and `hub`, its place on the hub:
-`type`, `id`, the `revision` in use and the `latest` known. Parts that do not apply are missing."""
+"""A source: `files` (hash by path), `packages` (version by name), `settings`, and `hub` (its place on the hub:
+`type`, `id`, the `revision` in use and the `latest` known). Parts that do not apply are missing."""
 
 
 @dataclass(frozen=True)

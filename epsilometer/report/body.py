@@ -14,7 +14,7 @@ from epsilometer.report.environment import render, show
 from epsilometer.report.section import Section
 
 ROOM = 260  # maximum number of words above the first section
-_HEADER = 15  # words about the page's origin, which `origin.header` inserts later
+_HEADER = 15  # number of words about the page's origin, which `origin.header` inserts later
 
 Topics = list[tuple[str, list[str]]]
 """Topics of the first screen, each with its sentences."""
@@ -61,7 +61,7 @@ def build(body: Body, path: Path, folder: Path) -> None:
 def first_screen(body: Body) -> Topics:
     """Return the topics and sentences that the sections contribute, in their order.
 
-    All topics of the first section with topics are shown, so that every data set has its answer. Later topics are shown
+    The first section that has topics shows all of them, so that every data set has its answer. Later topics are shown
     if they fit.
     """
     sections = [*body.sections, *body.closing, *body.last]

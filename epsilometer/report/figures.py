@@ -196,7 +196,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def specify(chart: alt.HConcatChart | alt.VConcatChart | alt.ConcatChart, datasets: dict[str, Any]) -> Specification:
-    """Return the specification of a chart with named data, with the rows of each name and the common configuration."""
+    """Return a chart's specification, with the rows of each data set that it names and the common configuration."""
     # The rows are added last, because altair would copy and check them again for every layer.
     return {**chart.to_dict(), "datasets": datasets, "config": CONFIG}
 

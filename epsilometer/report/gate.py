@@ -294,7 +294,7 @@ def _headline(status: Status) -> str:
 
 
 def beyond_joined(attributes: int) -> str:
-    """Return a sentence on the attackers of joined attributes that the gate does not cover."""
+    """Return a sentence on the combinations of attributes that the gate does not cover."""
     return f"a combination of {attributes + 1} attributes (their exclusive or) is not covered"
 
 

@@ -2,7 +2,7 @@
 
 The report's stage writes the page's body, which DVC tracks (`body.build`). Parts that may differ between equal results
 are inserted here: the origin of the page, and the history of audits. Two HTML comments mark the place for such a part,
-and the first comment has its name. Texts cannot contain such comments, because texts are escaped.
+and the first comment has the part's name. Texts cannot contain such comments, because texts are escaped.
 """
 
 from __future__ import annotations

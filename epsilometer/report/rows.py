@@ -18,7 +18,7 @@ from epsilometer.report.wording import unbounded
 
 CELL = ["dataset", "mechanism", "epsilon"]
 OPTIMAL = "likelihood"  # the optimal attack; it needs the mechanism's law
-REACH = 10_000_000  # more trials than this count as impossible to run
+REACH = 10_000_000  # any larger number of trials is considered impossible to run
 # Mechanisms with a larger delta at 4 nats are not ranked. Otherwise a mechanism that publishes some texts unchanged
 # would rank first at equal average loss.
 TAIL_ALLOWED = 0.01
@@ -66,7 +66,7 @@ def exactly(row: Mapping[str, Any]) -> str:
 
 
 def followed(exact: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
-    """Return the exact losses without cells whose rewrites depart from the law, because there they are wrong."""
+    """Return the exact losses of cells whose rewrites follow the law; for all others, exact losses are wrong."""
     departed = estimates.filter("departs").select(CELL).unique()
     return exact.join(departed, on=CELL, how="anti", nulls_equal=True, maintain_order="left")
 

@@ -20,12 +20,12 @@ _APART = 1.01  # if the upper bound is less than this times the lower bound, onl
 
 
 def nats(value: float, ceiling: float = math.inf, way: str = NEAREST) -> str:
-    """Return a loss with two decimals; `above 5.23`, the ceiling, if it is infinite. way: as in `rounding.rounded`."""
+    """Return a loss with two decimals; `above CEILING` for an infinite loss. way: as in `rounding.rounded`."""
     return f"{rounded(value, 2, way):.2f}" if math.isfinite(value) else f"above {rounded(ceiling, 2, DOWN):.2f}"
 
 
 def proved(loss: float, ceiling: float = math.inf) -> str:
-    """Return a lower bound on a loss, or the ceiling of lower bounds, never rounded up."""
+    """Return a lower bound on a loss, never rounded up; `above CEILING` for an infinite bound."""
     return nats(loss, ceiling, DOWN)
 
 

@@ -229,7 +229,7 @@ def _got(repository: Repository, commit: str, file: File) -> Path:
 
 
 def _download(repository: Repository, commit: str, file: File, partial: Path) -> None:
-    """Extend a partial file from its end to its full size. It stays if the connection breaks."""
+    """Extend a partial file from its end to its full size. The file stays if the connection breaks."""
     from huggingface_hub import hf_hub_url
     from huggingface_hub.file_download import http_get
     from huggingface_hub.utils import build_hf_headers

@@ -34,8 +34,8 @@ def run(arguments: Sequence[str], lines: Sequence[str], name: str) -> Output:
     """Run a program that should write one line for each line it reads. name: the program's name in messages.
 
     The program and its children are one process group, and all of them have ended when this call returns. Raises
-    OSError if it cannot be started; UserError if it takes longer than `resource_limits.COMMAND_SECONDS`, or writes
-    more lines than it reads, or more bytes than `resource_limits.COMMAND_BYTES`.
+    OSError if the program cannot be started; UserError if it takes longer than `resource_limits.COMMAND_SECONDS`, or
+    writes more lines than it reads, or more bytes than `resource_limits.COMMAND_BYTES`.
     """
     seconds, largest = resource_limits.COMMAND_SECONDS.value, resource_limits.COMMAND_BYTES.value
     process = subprocess.Popen(

@@ -47,7 +47,7 @@ _AHEAD = 3  # slices in progress per worker: one running, one next, one done but
 _SHARE = 4  # smallest number of slices per worker, so that few workers are idle at the end
 _LEAST = 256  # smallest number of trials of a slice, even if a worker then has fewer than `_SHARE` slices
 _TRIES = 4  # a slice counts as the cause once this many workers have died on it
-_LOCAL_RETRIES = 1  # how often a slice that was in progress when a process of this machine died runs again
+_LOCAL_RETRIES = 1  # number of reruns of a slice after the death of a process of this machine
 _PATIENCE = 180.0  # seconds without any running worker, after which an error is raised
 THREADS = "OMP_NUM_THREADS"
 _START = "RAY_gcs_server_port_wait_time_s"  # Ray's variable: seconds to wait for a local cluster's first server
@@ -181,7 +181,7 @@ class _Pool:
         return future
 
     def close(self) -> str:
-        """End the workers. Return a sentence on how the first of them ended, if it was not by this call."""
+        """End the workers. Return a sentence on how the first of them ended, if one ended before this call."""
         self._pool.shutdown(cancel_futures=True)
         codes = [worker.exitcode for worker in self._workers if worker.exitcode]
         # When one worker dies, the pool ends the others with SIGTERM, so any other code tells how the first one ended.

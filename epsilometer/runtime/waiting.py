@@ -27,7 +27,7 @@ def waiting_for(path: Path, say: Callable[[str], None] = note) -> Iterator[None]
 
 
 def holder(path: Path) -> str | None:
-    """Return the process that has locked a file with flock, and its user if different; None if not listed."""
+    """Return the process that has locked a file with flock, and its user if it is another; None if not listed."""
     try:
         file = path.stat()
         here = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"

@@ -157,7 +157,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the name of the nearest base type in a module. The name of a type made at run time may be a text."""
+    """Return the name of the nearest type that a module defines. The name of a type made at run time may be a text."""
     for kind in type(error).__mro__:
         if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind:
             return kind.__name__

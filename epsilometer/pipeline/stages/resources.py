@@ -28,8 +28,8 @@ FOLDER = Path("data/resources")
 def main() -> None:
     """Write data/resources/<section>/<cell>.json: `files` (hash by path) and `cell` (its entry in params.yaml).
 
-    Also writes excerpts of entries (`of`: the place in params.yaml) for stages that depend only on some settings, and
-    each mechanism's description in plain words for the report.
+    Also writes excerpts of entries, for stages that depend only on some settings (`of` is the place in params.yaml),
+    and each mechanism's description in plain words for the report.
     """
     params = read_params()
     with dvc_files.dvc_pauses():
@@ -59,6 +59,6 @@ def _hashes(cell: MechanismEntry, outs: dict[str, str]) -> dict[str, str]:
     models = [value for value in cell.settings.values() if isinstance(value, str) and value.startswith("data/models/")]
     paths = [Path(path).as_posix() for path in (cell.resource, *models) if path is not None]
     of_stages = {path: outs[path] for path in paths if path in outs}
-    # Full paths, so that a file in each of several folders, such as config.json, has its own name.
+    # Full paths, because several folders may have a file of the same name, such as config.json.
     here = Path().resolve()
     return of_stages | hashes([Path(os.path.abspath(path)) for path in paths if path not in of_stages], here)

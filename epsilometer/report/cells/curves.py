@@ -209,7 +209,7 @@ class _Panels:
         tooltip: list[alt.Tooltip],
         ceiling: float | None = None,
     ) -> None:
-        """Add a panel with these rows. ceiling: the trials' ceiling, for rows of exact losses; None if rows have it."""
+        """Add a panel with these rows. ceiling: the trials' ceiling, for exact losses; None if each row has its own."""
         number, exact = len(self.charts), ceiling is not None
         ceilings = [ceiling] if ceiling is not None else sorted({row["ceiling"] for row in rows})
         axis, scale = height

@@ -607,7 +607,7 @@ def _claim(claim: str, verdict: Mapping[str, Any]) -> str:
 
 
 def _named(release: Release, best: Mapping[str, Any], law: _Law) -> list[Named]:
-    """Return the bounds among 2, 10, 1,000 and the audit's number of texts; only the last has a bound by attacks."""
+    """Return bounds on guesses among 2, 10, 1,000 and the audit's number of texts. Attacks bound only the last."""
     rows = []
     for among in sorted({*AMONG, release.candidates}):
         tried = among == release.candidates and best["ceiling"] > 0

@@ -33,7 +33,7 @@ from epsilometer.report.wording import (
 
 RISKS = [*CELL, "pairs", "candidates", "chance", "everywhere"]  # upper bounds of a probability
 CANDIDATES = (2, 10, 1000)  # numbers of candidates, in addition to all texts of a data set
-_NEAR = 0.25  # nats; a sampled loss less than this below the ceiling counts as at the ceiling
+_NEAR = 0.25  # nats; a sampled loss nearer to the ceiling than this counts as at the ceiling
 
 
 def section(results: TextResults) -> Section | None:

@@ -182,7 +182,7 @@ def _shapes(part: pl.DataFrame, ends: tuple[float, float]) -> tuple[list[dict[st
 
 
 def closeness(each: pl.DataFrame, alpha: float) -> Table:
-    """Return a table of means of every metric; the cosine has an interval, for which a text's rewrites count as one."""
+    """Return a table of means of every metric. The cosine's interval counts all rewrites of a text as one."""
     rows = []
     for _, part in each.group_by(CELL, maintain_order=True):
         row = record(part.row(0, named=True), NAMED)

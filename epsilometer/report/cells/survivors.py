@@ -77,7 +77,7 @@ def identifiers(leakage: pl.DataFrame) -> Iterator[Table]:
 
 
 def _between(row: Mapping[str, Any]) -> str:
-    """Return a share with its interval (only a lower bound if patterns found identifiers), and the share in part."""
+    """Return a share and its interval (a lower bound if patterns found identifiers), and the partly surviving share."""
     part = f"; in part {row['partly'] / row['identifiers']:.0%}" if row["partly"] else ""
     if row["identifiers"] < FEW:
         high = row["high"] if row["recorded"] == row["identifiers"] else None

@@ -1,4 +1,5 @@
-"""The utility of rewrites: their similarity to texts, compared with that of one fixed sentence, and as training data.
+"""The utility of rewrites: their similarity to texts, compared with that of one fixed sentence, and their use as
+training data.
 
 For data sets with trials on random sets of texts, the mean cosine of text and rewrite is measured, by one trial per set
 (schema `POSSIBLE`). The fixed sentence is the public text with the largest mean cosine to all texts of the sets.
@@ -55,7 +56,7 @@ class Kept:
 
     @property
     def share(self) -> str:
-        """The cosine as a share of the fixed sentence's cosine: `131 %`; empty if not measured, or if that is <= 0."""
+        """The cosine as a share of the fixed sentence's: `131 %`; empty if not measured, or if the latter is <= 0."""
         if self.worth is None or self.fixed is None or self.fixed <= 0:
             return ""
         return f"{rounded(100 * self.worth / self.fixed, 0, DOWN):.0f}\N{NO-BREAK SPACE}%"

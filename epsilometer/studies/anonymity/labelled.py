@@ -23,7 +23,7 @@ def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: i
     """Return the rows that a classifier of this label is trained and tested on.
 
     The column `row` has their row numbers in the table. Rows without the label are skipped. The seed chooses among the
-    others; it chooses the same rows for all labels that every row has.
+    others. Labels that every row has get the same rows.
 
     table: schema `PREPARED` and its labels.
     counts: the maximum number of texts of each split.

@@ -19,7 +19,7 @@ from epsilometer.studies.bench.known import KnownMechanism
 from epsilometer.studies.bench.law import Floats, Inputs, Law, either, together
 from epsilometer.studies.bench.sparse_vector import EPSILON, QUERIES, Threshold, numbered, places
 
-_STEP = 1e-4  # rounding of losses, in nats, that puts outputs released together into groups
+_STEP = 1e-4  # losses are rounded to multiples of this, in nats, to group joint outputs
 _HALF = QUERIES // 2
 _FAR = 30.0  # largest noise considered, in scales: larger noise has a probability of about e^-30
 _CELLS = 41  # edges of the cells, between the true answers, that group the larger of two noisy answers
@@ -165,7 +165,7 @@ def revealing(name: str, inputs: Inputs, threshold: Threshold) -> KnownMechanism
 def parallel(name: str, inputs: Inputs, third: Threshold, fourth: Threshold) -> KnownMechanism:
     """Return the mechanism that runs algorithms 3 and 4 on the same queries.
 
-    Outputs: the columns of algorithm 3, then the number of algorithm 4's answers in the order of `places`.
+    Outputs: the columns of algorithm 3, then the index in `places` of algorithm 4's answers.
     """
     algorithm = Revealing(inputs, third)
 

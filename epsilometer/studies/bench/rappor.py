@@ -42,7 +42,7 @@ def rappor(name: str, set_one: float, set_zero: float, claim: float) -> KnownMec
 
 
 def one_time() -> KnownMechanism:
-    """Return the permanent response alone (steps 1 and 2). Its claim is 2 h ln((2 - f) / f) for h = 4 hashes."""
+    """Return the permanent response (steps 1 and 2). Its claim is 2 h ln((2 - f) / f) for h = 4 hashes and f below."""
     f = 0.95  # probability that a fair coin replaces a bit of the filter
     return rappor("OneTimeRappor", 1 - f / 2, f / 2, claim=8 * math.log((2 - f) / f))
 

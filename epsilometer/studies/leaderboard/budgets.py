@@ -164,7 +164,7 @@ def curve(
 ) -> Curve:
     """Return the curve by law if the mechanism's law gives the loss of each pair, else the curve by attacks.
 
-    pairs: [n, 2], numbers of texts; stream: the name of the random streams of the attacks.
+    pairs: [n, 2], indices of texts; stream: the name of the random streams of the attacks.
     """
     if pairwise(mechanism) and not shows_more(mechanism):
         trials = Trials(pairs.astype(np.int32), np.zeros(len(pairs), np.int16))
@@ -237,7 +237,7 @@ def _with_little_tail(losses: Curve, first: Budget, target: float, ends: tuple[f
         return (losses.at(epsilon).delta[1],) * 2
 
     met = meet(tail, ALLOWED, *ends, width=losses.width, watch=_unwatched)
-    if met.status != FOUND or met.low > first.epsilon:  # delta does not rise over the whole range
+    if met.status != FOUND or met.low > first.epsilon:  # delta does not rise with the budget everywhere
         met = meet(tail, ALLOWED, low, first.epsilon, width=losses.width, watch=_unwatched)
     lost = losses.at(met.low)  # the largest budget tried whose tail is within ALLOWED
     if lost.average[0] > target * losses.width:
