@@ -172,7 +172,7 @@ def read_text(value: Any) -> str | None:
 
 
 def read_class(value: Any, classes: Sequence[str]) -> str | None:
-    """Return the class with this name, else the only one that equals it without regard to case; otherwise None."""
+    """Return the class with this name, else the only class that differs from it at most in case; otherwise None."""
     if not isinstance(value, str):
         return None
     named = [name for name in classes if name.casefold() == value.strip().casefold()]

@@ -35,7 +35,7 @@ The name of that file depends only on the number of clusters and the file of vec
 clusters. With D_c = 0 the reference code divides 0 by 0, and fails if the cluster is sampled. It lower-cases words and
 replaces only annotated places and organisations. Here every word is replaced, and a word without a cluster is first
 replaced by a fixed word (`shared/vocabulary.py`). The reference code returns nothing for such a word, and its script
-writes XXXXX. `released_code: true` does the same, and so reveals the words without a cluster.
+writes XXXXX. `released_code: true` also writes XXXXX, and so reveals the words without a cluster.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
         return self.claim(epsilon, None if self.privacy == "standard" else "distance of words and of clusters")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the number of differing words, or in the metric form their distances; infinite if lengths differ."""
+        """Return the number of differing words, for `metric` a sum of distances; infinite if lengths differ."""
         if self.released_code:
             every = Vocabulary(list(dict.fromkeys(word for text in texts for word in words_of(text))))
             return every.distance(texts, pairs, np.not_equal)

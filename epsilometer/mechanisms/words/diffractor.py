@@ -23,7 +23,7 @@ weight exp(-epsilon / 2 m(p, q)) differs by a factor of at most e^(epsilon / 2 m
 
     P(q | p) <= e^(epsilon m(p, p')) P(q | p'),
 
-A mixture over lists has min(d_max, gamma) instead of m. Gamma may depend on epsilon and on the number of words V, which
+For a mixture over lists, min(d_max, gamma) replaces m. Gamma may depend on epsilon and on the number of words V, which
 are public, but not on the word. By the formula above (`gamma: auto`) the places beyond gamma together have a
 probability of at most beta. The loss between two words is then at most epsilon gamma = 2 ln(999 (V - 1)) at every
 epsilon, which is 33.9 nats for 23,000 words.
@@ -208,7 +208,7 @@ def _log_sum(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[n
     Log-probabilities on two lists nearly always differ by hundreds of nats, so this saves most of the time.
     """
     larger = np.maximum(left, right)
-    # e^-45 is less than half of the last bit of numbers below -2^-10; e^-746 is 0.
+    # Adding e^-45 does not change a float64 below -2^-10, since it is less than half of the last bit; e^-746 is 0.
     far = 45.0 if larger.max(initial=-math.inf) < -(2.0**-10) else 746.0
     total: NDArray[np.float64] = np.logaddexp(left, right, out=larger, where=np.abs(left - right) <= far)
     return total
@@ -222,7 +222,7 @@ class Diffractor(WordMechanism):
 
     gamma:      distance in a list beyond which tem treats all words alike; auto: by TEM's formula, from epsilon.
     lists_used: indices of the archive's lists to use; None: all lists.
-    as_published: True to leave the same words unchanged as the reference code.
+    as_published: True to leave words unchanged and choose gamma as the reference code does, with the published claim.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(embedded.lists)
