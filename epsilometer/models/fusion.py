@@ -66,7 +66,7 @@ class Fusion:
         return private
 
     def _largest(self, private: Tensor, public: Tensor, bounds: Tensor) -> Tensor:
-        """Return the largest lambda [n] within the bounds. The private distributions must exceed all bounds."""
+        """Return the largest lambda [n] within the bounds, which every private distribution must exceed."""
         weights, excess = public.exp(), (private - public).expm1()
 
         def over(shares: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
