@@ -11,9 +11,10 @@ sampled uniformly, and the word's place p in it is moved by one of two kinds of 
 
 Section 4.1.3 states that gamma depends on epsilon, without a formula; this formula is TEM's (Carvalho et al., 2023).
 
-A publication samples exactly (`epsilometer.core.exact_samplers`), at epsilon rounded down to a multiple of 2^-40.
+A publication samples exactly (`epsilometer.core.exact_samplers`), geometric noise at epsilon rounded down to a multiple
+of 2^-40.
 
-In the paper every list proposes a candidate, and one candidate is sampled. That gives the same law with more work.
+In the paper every list proposes a candidate, and one candidate is sampled. Sampling one list gives the same law.
 On one list geometric noise gives P(y | x) <= e^(epsilon |p - p'|) P(y | x'). The mixture over lists satisfies the same
 with the largest distance over lists, d_max (eq. 6).
 
@@ -65,7 +66,7 @@ from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
 from epsilometer.text.words import STOP_WORDS, lay_out, words, write
 
-_UNIT = 1 << 40  # a publication's epsilon is a multiple of 2^-40
+_UNIT = 1 << 40  # in a publication, geometric noise has an epsilon that is a multiple of 2^-40
 _BETA = 0.001  # largest probability of a move beyond gamma
 _REFERENCE_GAMMA = 5
 
@@ -186,7 +187,7 @@ class Truncated(NamedTuple):
         return max([far, *near])
 
     def _counts(self, places: NDArray[np.integer], epsilon: float) -> tuple[NDArray[np.integer], ...]:
-        """Return three numbers of places: below within gamma, above within gamma, and beyond gamma."""
+        """Return three numbers of places: below and within gamma, above and within gamma, and beyond gamma."""
         reach = np.maximum(np.ceil(self.cut(epsilon)).astype(np.int64) - 1, 0)
         below, above = np.minimum(places, reach), np.minimum(self.size - 1 - places, reach)
         return below, above, self.size - 1 - below - above

@@ -60,7 +60,7 @@ class TEM(KernelMechanism):
         return -epsilon / 2 * np.minimum(distances, self.gamma(epsilon))
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """Return the base class's bound; None as published, since that is not an exponential mechanism."""
+        """Return the base class's bound; None as published, since that law is not an exponential mechanism."""
         return None if self.as_published else super().excess_bound(epsilon)
 
     @cached_property
