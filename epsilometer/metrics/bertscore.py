@@ -33,7 +33,7 @@ _ROWS = {"cpu": 64, "cuda": 1024}  # most texts in a batch; fewer if memory is s
 class BertScore:
     """BERTScore of a rewrite against its text.
 
-    model: an encoder by id or folder. layer: the layer whose states are compared; None: the default described above.
+    model: an encoder by id or folder. layer: the layer whose states are compared; None: the library's default layer.
 
     The score is 1 if both texts are empty, and 0 if only one is.
     """

@@ -3,7 +3,8 @@
 Words are matched first if they are equal, then if their Porter stems are equal. The third stage, synonyms from WordNet,
 is left out, since WordNet must be downloaded; scores are therefore at most those with synonyms. The parameters are
 nltk's: alpha 0.9, beta 3, gamma 0.5. The fragmentation penalty counts at least one chunk: two equal texts of n words
-score 1 - 0.5 / n^3, so two equal one-word texts score 0.5. Stems are English; other languages only match equal words.
+score 1 - 0.5 / n^3, so two equal one-word texts score 0.5. Stems are English; in other languages only equal words
+match.
 """
 
 from __future__ import annotations

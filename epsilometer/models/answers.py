@@ -20,7 +20,7 @@ from epsilometer.runtime.progress import note
 
 @dataclass(frozen=True)
 class Completion:
-    """An answer: its text (the part that `keep` of `Chat.complete` returned), and the token counts of both sides.
+    """An answer: its text (what `keep` of `Chat.complete` returned), and the token counts of question and answer.
 
     revision: the model's name in the endpoint's answer, which may be more specific than the requested name.
     flaws: defects that the endpoint reports, such as a truncated answer.
@@ -68,7 +68,7 @@ class Store:
         with storing(path):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            for file in _parts(path):  # SQLite gives new files the mode of `path`; files of a killed run may differ
+            for file in _parts(path):  # SQLite gives new files the mode of `path`, but a killed run's files may differ
                 if file.exists():
                     file.chmod(0o600)
             self._database = _whole(path)
@@ -138,7 +138,7 @@ def _whole(path: Path) -> sqlite3.Connection:
     """Return the store at this path without damaged rows. If SQLite cannot open it, make a new store of intact rows."""
     try:
         return _opened(path)
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # UnicodeDecodeError: the error quotes a bad schema
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # UnicodeDecodeError: from a damaged schema
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _NO_DAMAGE or not _was_database(path):
             raise
     intact = {table: _salvaged(path, table) for table in _TABLES}

@@ -104,7 +104,7 @@ class LocalAssistant(Assistant):
     """An instruction-tuned causal model by id or folder.
 
     Instruction and text form one user message, since not all chat templates have a system message. chat: False for a
-    model without a chat template; it continues the message.
+    model without a chat template, which continues the message.
     """
 
     def __init__(self, model: str | Path, temperature: float, longest: int, chat: bool = True) -> None:
@@ -172,7 +172,7 @@ def read_text(value: Any) -> str | None:
 
 
 def read_class(value: Any, classes: Sequence[str]) -> str | None:
-    """Return the class with this name, else the only one that equals it without regard to case; otherwise None."""
+    """Return the class with this name, else the only class that differs from it at most in case; otherwise None."""
     if not isinstance(value, str):
         return None
     named = [name for name in classes if name.casefold() == value.strip().casefold()]
@@ -196,7 +196,7 @@ class AsksModel:
     private_texts:  True if the endpoint may see texts that are not public.
     longest:        most tokens in an answer.
     workers:        number of concurrent requests to the endpoint.
-    chat:           False for a local model without a chat template; it continues the instruction and the text.
+    chat:           False for a local model without a chat template, which continues the instruction and the text.
     """
 
     model: str

@@ -128,7 +128,7 @@ def _best(ended: list[_Ended], going: list[list[int]], scores: Tensor, beams: in
 
 
 def _beginning(model: Seq2Seq) -> list[int]:
-    """Return the decoder's first tokens: its start token, then the special token that begins texts, if another."""
+    """Return the decoder's first tokens: its start token, then the special token that begins texts if it differs."""
     first = model.tokens(["a"])[0][0]
     opens = first in model.tokenizer.all_special_ids and first != model.start
     return [model.start, first] if opens else [model.start]

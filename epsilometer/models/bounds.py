@@ -58,9 +58,9 @@ Clip = Annotated[tuple[float, float], AfterValidator(_ordered)]
 def bounds(model: str | Path) -> tuple[float, float]:
     """Return the clip bounds (low, high) of a model's logits.
 
-    They are read from `bounds.json` in the model's folder, from the file that pins a hub model, or, for models with
-    published bounds at their pinned revision, from `PUBLISHED_BOUNDS`. Raises UserError for a model without bounds, and
-    if the bounds were measured on other weights.
+    They are read from `bounds.json` in the model's folder, else from the model's pin, else from `PUBLISHED_BOUNDS`,
+    which applies only to the revisions in `REVISIONS`. Raises UserError for a model without bounds, and if the bounds
+    were measured on other weights.
     """
     folder, pin = Path(model), read_pin(model)
     if (folder / "bounds.json").is_file():

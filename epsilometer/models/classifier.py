@@ -55,7 +55,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class FineTuning:
-    """Training settings of a transformer; the other kinds use none of them.
+    """Training settings of a transformer; other kinds of classifier ignore them.
 
     model:     a folder, a pin or a hub id.
     rate:      peak learning rate.

@@ -269,9 +269,9 @@ def key_of(source: str, request: Any) -> bytes:
 
 
 def environment(name: str, purpose: str) -> str:
-    """Return an environment variable's value for an HTTP header. Raises UserError if it is missing or invalid there.
+    """Return an environment variable's value for an HTTP header. Raises UserError if it is missing or invalid.
 
-    purpose: the value in words, for the error.
+    purpose: what the value is, in words, for the error.
     """
     value = os.environ.get(name, "").strip()
     if not value:

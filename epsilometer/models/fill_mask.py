@@ -131,7 +131,7 @@ class FillMask(MaskedLM):
         return inputs
 
     def _encoded(self, texts: Sequence[str], places: Sequence[Place]) -> dict[Place, tuple[list[int], int, int]]:
-        """Return, for each place, its text's token ids, and the positions of its word's first and last (exclusive)."""
+        """Return, for each place, its text's token ids, and the start and end (exclusive) of the tokens of its word."""
         wanted = sorted({place.text for place in places})
         encodings = self._tokenizer.encode_batch([texts[i] for i in wanted], add_special_tokens=False)
         result = {}

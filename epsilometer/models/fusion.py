@@ -5,11 +5,11 @@ token is sampled from
 
     p = lambda p' + (1 - lambda) q,    with the largest lambda <= 1 for which max(D(p || q), D(q || p)) <= bound.
 
-D is the Renyi divergence of order a > 1, D(p || q) = ln(sum p^a q^(1-a)) / (a - 1). Both sums are convex in lambda and
-1 at lambda = 0, so both divergences grow with lambda. With t = 1 + lambda (p' / q - 1) = p / q they are sum q t^a and
-sum q t^(1-a), so p' / q and q are computed once. Chandrupatla's method brackets lambda (`scipy.optimize.elementwise`),
-and the end of the bracket is used at which both divergences are within the bound. Computations use float64. p' and q
-are the model's softmax.
+D is the Renyi divergence of order a > 1, D(p || q) = ln(sum p^a q^(1-a)) / (a - 1). The sums in D(p || q) and D(q || p)
+are convex in lambda and 1 at lambda = 0, so both divergences grow with lambda. With t = 1 + lambda (p' / q - 1) = p / q
+these sums are sum q t^a and sum q t^(1-a), so p' / q and q are computed once. Chandrupatla's method brackets lambda
+(`scipy.optimize.elementwise`), and the end of the bracket is used at which both divergences are within the bound.
+Computations use float64. p' and q are the model's softmax.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Fusion:
         return private
 
     def _largest(self, private: Tensor, public: Tensor, bounds: Tensor) -> Tensor:
-        """Return the largest lambda [n] within the bounds, none of which the private distribution keeps."""
+        """Return the largest lambda [n] within the bounds, which every private distribution must exceed."""
         weights, excess = public.exp(), (private - public).expm1()
 
         def over(shares: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """The sampler of token mechanisms: samples texts from a language model, and computes likelihoods of given texts.
 
-The next token y is sampled from the logits l, given the prompt and the tokens so far, clipped to a public range
-[low, high]:
+The next token y is sampled from the logits l that the model gives for the prompt and the tokens so far. The logits are
+clipped to a public range [low, high]:
 
     P(y) ~ exp(epsilon clip(l_y) / (2 (high - low))).
 

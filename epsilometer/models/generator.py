@@ -52,8 +52,8 @@ class Generator(ABC):
     Raises UserError for a model of another kind, or without a vocabulary head, fast tokeniser or end-of-sequence token.
     """
 
-    _kind: str  # the kind in `architecture`
-    _auto: str  # the class of transformers that loads it
+    _kind: str  # the kind that `architecture` must return
+    _auto: str  # name of the transformers class that loads the model
 
     def __init__(self, model: str | Path, precision: str = "float32") -> None:
         self.folder = locate(model)

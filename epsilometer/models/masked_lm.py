@@ -102,7 +102,7 @@ class MaskedLM:
     def states(self, texts_words: Sequence[Sequence[str]], rows: np.ndarray) -> np.ndarray:
         """Return the hidden state at the mask of each row, float32 [rows, width], to cache the expensive part.
 
-        Pass it to `recall`, in this or another process. For a model that runs on transformers the result is [0, 0].
+        Pass it to `recall`, in this or another process. For a model that runs on transformers the result is empty.
         """
         if not isinstance(self._model, _BertMaskedLM):
             return np.empty((0, 0), np.float32)

@@ -31,7 +31,7 @@ INTERRUPTED = "interrupted: results of finished stages are kept; run the same co
 
 
 def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print one line instead of a stack for Ctrl-C while modules load; if there is a runner, it prints the line."""
+    """Print one line instead of a stack for Ctrl-C while modules load, unless a runner prints the line."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
     elif RUNNER not in os.environ:

@@ -22,7 +22,7 @@ from epsilometer.pipeline.dvc_files import parsed
 
 Say = Callable[[str], None]
 _BEGUN = re.compile(r".*\.[\w-]{22}\.tmp")  # DVC's name for an incomplete file
-_BESIDE_HASHES = {"size", "nfiles"}  # entries of a record that DVC does not hash into its name
+_BESIDE_HASHES = {"size", "nfiles"}  # entries of a record that do not count for its name, a hash
 
 
 def remove_damaged_runs(repo: Repo, say: Say) -> None:
@@ -71,7 +71,7 @@ def remove_idle_marks(repo: Repo, say: Say) -> bool:
 
 
 def _busy(lists: Any) -> Iterator[tuple[int, str]]:
-    """Yield the number and command of each process in DVC's list of busy files. Raises if it has another form."""
+    """Yield the number and command of each process in DVC's list of busy files. Raises if the list has another form."""
     if not lists.keys() <= {"read", "write"}:
         raise ValueError(f"unknown lists {[*lists]}")
     for entry in [

@@ -63,10 +63,10 @@ def calibrate(
     - dataset, mechanism, target, sees;
     - status: the status of the search, as in `sampled.Calibrated`;
     - epsilon: the epsilon at which the loss is expected to meet the target; null if no epsilon does;
-    - low, high: epsilon is between them at confidence 1 - alpha, for an exact loss with certainty;
+    - low, high: epsilon is between them at confidence 1 - alpha, or with certainty if the loss is exact;
     - trials: the number of rewrites;
-    - by: `hits`; `posteriors`, which need fewer rewrites but assume that the mechanism's law is right; or the exact
-    measure;
+    - by: the measure of the search: `hits`; `posteriors`, which need fewer rewrites but assume that the mechanism's law
+    is right; or the exact measure;
     - attacks: the attacks whose loss counted, null without attacks; rows with different attacks cannot be compared;
     - reason: why no epsilon was found, or a remark on the epsilon; else null.
 

@@ -147,7 +147,7 @@ def _trial(candidates: int) -> int:
 
 
 def _check_links(params: Params) -> None:
-    """Refuse links, like relative paths, that lead out of the project.
+    """Refuse links that lead out of the project, as relative paths are refused.
 
     Links to the package's own files are allowed, because `pipeline.starting` makes them.
     """

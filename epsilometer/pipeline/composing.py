@@ -125,7 +125,7 @@ def check(params: Params) -> None:
 
 
 def _of_users(text: str) -> tuple[list[str], list[str]]:
-    """Return a user's own parts of dvc.yaml: those above `stages`; the user's stages, and those below `stages`."""
+    """Return a user's own parts of dvc.yaml in two lists: the keys above `stages`; own stages and the keys below."""
     try:
         root, written = yaml.compose(text, Loader=yaml.SafeLoader), yaml_text.load(text) or {}
     except (yaml.YAMLError, UserError) as error:

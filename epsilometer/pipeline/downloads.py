@@ -82,7 +82,7 @@ class Packaged:
 
 
 def downloads(params: Params) -> list[Download]:
-    """Return each repository of the hub that the parameters need, present or not, without models or network."""
+    """Return each repository of the hub that the parameters need, present or not. Needs neither models nor network."""
     listed = []
     for repository in repositories(params):
         state = hub.state(repository)

@@ -18,7 +18,7 @@ from epsilometer.core.errors import disk_trouble
 from epsilometer.pipeline.bookkeeping import remove_begun_copies
 
 KEPT = "then run again; results of finished stages are kept"  # end of the message about a full disk
-_STOPPED = re.compile(r"exited with (130|-2)$")  # a stage after Ctrl-C: 130 by `guard.entry`, -2 before its start
+_STOPPED = re.compile(r"exited with (130|-2)$")  # exit codes after Ctrl-C: 130 by `guard.entry`, -2 before it starts
 _PATIENCE = 10.0  # most seconds for which DVC may wait for space on a full disk
 _ROOM = 1 << 18  # bytes; with less free space a database cannot grow, so the disk counts as full
 _PAUSE = 0.2  # seconds between checks of the disk

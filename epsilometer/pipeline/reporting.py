@@ -59,7 +59,7 @@ _OF_TEXTS: tuple[Callable[[TextResults], Section | None], ...] = (
 
 
 def sections(params: Params, texts: TextResults | None = None) -> list[Section]:
-    """Return the sections of the studies in params.yaml. texts: results that were already read.
+    """Return the sections of the core, and of the studies in params.yaml. texts: results that were already read.
 
     Raises UserError for a table that lacks a column, and for texts of a data set that is not marked public.
     """

@@ -52,7 +52,7 @@ from epsilometer.runtime.waiting import holder
 
 PROJECT_FILE = "dvc.yaml"
 _NAMED = 5  # maximum number of damaged files in a message; further ones are only counted
-_PAUSE = 0.2  # seconds between checks if another run has ended
+_PAUSE = 0.2  # seconds between two attempts to get the lock that another run holds
 
 
 @contextmanager

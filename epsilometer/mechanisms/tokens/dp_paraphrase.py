@@ -16,9 +16,10 @@ max_new_tokens are public.
 Departures from the reference code (sjmeis/DPMLM 3ce9390): it samples through a text-generation pipeline, whose default
 allows only the 50 likeliest tokens. These tokens depend on the private text, so an output can exclude a text, and no
 finite epsilon holds. Here every token of the vocabulary can be sampled. The number of new tokens has a public maximum,
-whereas the reference code uses the prompt's length. `as_published: true` restores both and makes the published claim;
-the likelihood attack then finds outputs with probability 0 under a candidate. The published bounds belong to weights
-without a revision to pin; with those weights set clip: [-96.85249956065758, -8.747697966442914].
+whereas the reference code uses the prompt's length. `as_published: true` restores the 50 tokens and the prompt's
+length, and makes the published claim; the likelihood attack then finds outputs with probability 0 under a candidate.
+The published clip bounds belong to weights without a revision to pin. For those weights, set
+clip: [-96.85249956065758, -8.747697966442914].
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ max_new_tokens are public.
 Departures from the reference code (sjmeis/DPMLM 3ce9390): the number of new tokens has a public maximum, whereas the
 reference code stops at the prompt's length. A text that is too long is truncated, but the instruction after it is not.
 Clip bounds are stored with the model that they were measured on. Special and unused vocabulary entries are never
-sampled. `as_published: true` restores the reference code's limit. A model with a chat template gets the same words as a
-user message.
+sampled. `as_published: true` also stops at the prompt's length. For a model with a chat template, the prompt is a user
+message.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ Private Text Rewriting"). Each token is a sample of the exponential mechanism, a
 add up to the number of sentences times max_new_tokens times epsilon.
 
 `as_published: true` follows the released code (privfill 0.1.0, sjmeis/PrivFill d7c80a7, `PrivFillDP`), which fills as
-many blanks as the text has sentences. With DP-BART that code divides epsilon by this number; here each token of each
-sentence gets the whole epsilon. The number of sentences is private, and its cost is not included: an output of more
-than max_new_tokens tokens excludes every text of one sentence. So no finite epsilon holds, as a test and a script show.
-The stated claim is generous: epsilon per token, for as many tokens as the text with more sentences may get.
+many blanks as the text has sentences. With DP-BART that code divides epsilon by this number; with DP-Prompt each token
+of each sentence gets the whole epsilon. The number of sentences is private, and its cost is not included: an output of
+more than max_new_tokens tokens excludes every text of one sentence. So no finite epsilon holds, as a test and a script
+show. The stated claim is generous: it counts epsilon for every token that the text with more sentences may get.
 
 The corrected form (default) fills a public number of blanks (`sentences`), one for each of the text's first sentences.
 If the text has fewer sentences, the other blanks are put after its end. So the claim is sentences * max_new_tokens *
@@ -82,7 +82,7 @@ class PrivFill(OneOfGrid):
         )
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon for each generated token, whatever the text; a text has as many as `distance` says."""
+        """Epsilon per generated token, between any two texts; `distance` returns the number of tokens."""
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.ANY)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
@@ -153,7 +153,7 @@ class PrivFill(OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return the sampled tokens' log-likelihoods, summed over blanks; minus infinity if blanks differ in number."""
+        """Return each candidate's log-likelihood, summed over blanks; minus infinity if it has more or fewer blanks."""
         each = [self.blanked(text) for text in texts]
         first = np.cumsum([0, *(len(blanks) for blanks in each)])
         flat = [blank for blanks in each for blank in blanks]

@@ -12,15 +12,15 @@ K is the setting `stretch`. With `privacy: standard`, s is the largest distance 
 s = 1. As published, epsilon_1 = epsilon_2 = epsilon.
 
 Standard: both scores have a range of at most 1, since within c the distances from any x differ by at most D_c. So the
-loss is at most epsilon_1 in the first step and epsilon_2 in the second, 2 epsilon together as published. Between words
-of one cluster it is at most epsilon, since their first steps have the same law. The published claim is epsilon for any
-two words. It is false: a pair of the first 1,000 bundled words loses 4.45 nats at epsilon 4, and the worst pair can
-lose almost 2 epsilon. The corrected form (default) spends epsilon_1 = epsilon_2 = epsilon / 2.
+loss is at most epsilon_1 in the first step and epsilon_2 in the second, 2 epsilon together as published. Words of one
+cluster lose at most epsilon, since their first steps have the same law. The published claim is epsilon for any two
+words. It is false: a pair of the first 1,000 bundled words loses 4.45 nats at epsilon 4, and the worst pair can lose
+almost 2 epsilon. The corrected form (default) spends epsilon_1 = epsilon_2 = epsilon / 2.
 
 Metric: the loss is at most epsilon K ||m_c(x) - m_c(x')|| in the first step and epsilon ||x - x'|| / D_c in the second.
-The claim is epsilon (K ||m_c(x) - m_c(x')|| + ||x - x'||), without D_c. The published form exceeds it in a cluster with
-D_c < 1, which is frequent for vectors of length 1. The corrected form omits D_c, and satisfies the claim by the
-triangle inequality.
+The claim is epsilon (K ||m_c(x) - m_c(x')|| + ||x - x'||), without D_c. The published form can lose more than this
+claim in a cluster with D_c < 1, which is frequent for vectors of length 1. The corrected form omits D_c, and satisfies
+the claim by the triangle inequality.
 
 Clusters are made as in the reference code: a random word that has no cluster yet forms a cluster with the nearest words
 that have none. A cluster has V / `clusters` words. This is repeated until every word has a cluster. The last cluster
@@ -35,7 +35,7 @@ The name of that file depends only on the number of clusters and the file of vec
 clusters. With D_c = 0 the reference code divides 0 by 0, and fails if the cluster is sampled. It lower-cases words and
 replaces only annotated places and organisations. Here every word is replaced, and a word without a cluster is first
 replaced by a fixed word (`shared/vocabulary.py`). The reference code returns nothing for such a word, and its script
-writes XXXXX. `released_code: true` does the same, and so reveals the words without a cluster.
+writes XXXXX. `released_code: true` also writes XXXXX, and so reveals the words without a cluster.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
     file:          a JSON file of clusters to use instead; None: clusters are made.
     seed:          seed of the clustering.
     stretch:       K, the factor of the clusters' mean vectors.
-    as_published:  True to spend the whole epsilon in each step, and use D_c in both forms.
+    as_published:  True to spend the whole epsilon in each step, and divide by D_c also with `metric`.
     released_code: True to also replace a word without a cluster by a mark.
     """
 
@@ -150,7 +150,7 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
 
     @property
     def inputs(self) -> Sequence[str]:
-        """Test texts of one word: the words that have a cluster; with the released code also one that has none."""
+        """Test texts of one word: the words that have a cluster; with the released code also a word that has none."""
         return self.output_texts
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -158,7 +158,7 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
         return self.claim(epsilon, None if self.privacy == "standard" else "distance of words and of clusters")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the number of differing words, or in the metric form their distances; infinite if lengths differ."""
+        """Return the number of differing words, for `metric` a sum of distances; infinite if lengths differ."""
         if self.released_code:
             every = Vocabulary(list(dict.fromkeys(word for text in texts for word in words_of(text))))
             return every.distance(texts, pairs, np.not_equal)

@@ -22,14 +22,14 @@ Departures: the reference code (sai4july/CusText 4a3ced8) has three ways to make
     overlapping   (any other value) the set of a word is its nearest words, used or not; words of this set that have
                   no set yet get the same set
 
-The published claim is epsilon for any two words. `as_published: true` makes it, so that it can be refuted. With the
-conservative mapping the mechanism is the one above: the claim holds within a group, and fails between any two words of
-different groups. The other two mappings need `as_published: true`. There sets overlap without being equal, so an output
-can exclude inputs, and the claim fails between near words, too.
+The published claim is epsilon for any two words. `as_published: true` makes this claim, so that an audit can refute it.
+With the conservative mapping the mechanism is the one above: the claim holds within a group, and fails between any two
+words of different groups. The other two mappings need `as_published: true`. There sets overlap without being equal, so
+an output can exclude inputs, and the claim fails between near words, too.
 
-The reference code also builds the mapping from the private corpus, and leaves words outside it unchanged; here such a
-word is first replaced by a fixed word. On vectors of length 1 the reference code ranks and scores by the cosine, so
-removed words rank before words of negative cosine; this module uses only the distance. CusText+ (`stop_words: kept`)
+The reference code also builds the mapping from the private corpus, and leaves words outside the mapping unchanged; here
+such a word is first replaced by a fixed word. On vectors of length 1 the reference code ranks and scores by the cosine,
+so removed words rank before words of negative cosine; this module uses only the distance. CusText+ (`stop_words: kept`)
 leaves stop-words unchanged, which drops the claim.
 """
 
@@ -132,7 +132,7 @@ class CusText(WordVectorMechanism):
         return self.claim(epsilon, None if self.as_published else "0 or 1 within a group")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the number of differing words; infinite if lengths differ, or groups of words at one position."""
+        """Return the number of differing words; infinite if lengths differ, or the groups at any position."""
         group, _ = self._sets
 
         def between(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:

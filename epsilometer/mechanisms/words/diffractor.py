@@ -11,9 +11,10 @@ sampled uniformly, and the word's place p in it is moved by one of two kinds of 
 
 Section 4.1.3 states that gamma depends on epsilon, without a formula; this formula is TEM's (Carvalho et al., 2023).
 
-A publication samples exactly (`epsilometer.core.exact_samplers`), at epsilon rounded down to a multiple of 2^-40.
+A publication samples exactly (`epsilometer.core.exact_samplers`), geometric noise at epsilon rounded down to a multiple
+of 2^-40.
 
-In the paper every list proposes a candidate, and one candidate is sampled. That gives the same law with more work.
+In the paper every list proposes a candidate, and one candidate is sampled. Sampling one list gives the same law.
 On one list geometric noise gives P(y | x) <= e^(epsilon |p - p'|) P(y | x'). The mixture over lists satisfies the same
 with the largest distance over lists, d_max (eq. 6).
 
@@ -23,7 +24,7 @@ weight exp(-epsilon / 2 m(p, q)) differs by a factor of at most e^(epsilon / 2 m
 
     P(q | p) <= e^(epsilon m(p, p')) P(q | p'),
 
-A mixture over lists has min(d_max, gamma) instead of m. Gamma may depend on epsilon and on the number of words V, which
+For a mixture over lists, min(d_max, gamma) replaces m. Gamma may depend on epsilon and on the number of words V, which
 are public, but not on the word. By the formula above (`gamma: auto`) the places beyond gamma together have a
 probability of at most beta. The loss between two words is then at most epsilon gamma = 2 ln(999 (V - 1)) at every
 epsilon, which is 33.9 nats for 23,000 words.
@@ -65,7 +66,7 @@ from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
 from epsilometer.text.words import STOP_WORDS, lay_out, words, write
 
-_UNIT = 1 << 40  # a publication's epsilon is a multiple of 2^-40
+_UNIT = 1 << 40  # in a publication, geometric noise has an epsilon that is a multiple of 2^-40
 _BETA = 0.001  # largest probability of a move beyond gamma
 _REFERENCE_GAMMA = 5
 
@@ -186,7 +187,7 @@ class Truncated(NamedTuple):
         return max([far, *near])
 
     def _counts(self, places: NDArray[np.integer], epsilon: float) -> tuple[NDArray[np.integer], ...]:
-        """Return three numbers of places: below within gamma, above within gamma, and beyond gamma."""
+        """Return three numbers of places: below and within gamma, above and within gamma, and beyond gamma."""
         reach = np.maximum(np.ceil(self.cut(epsilon)).astype(np.int64) - 1, 0)
         below, above = np.minimum(places, reach), np.minimum(self.size - 1 - places, reach)
         return below, above, self.size - 1 - below - above
@@ -208,7 +209,7 @@ def _log_sum(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[n
     Log-probabilities on two lists nearly always differ by hundreds of nats, so this saves most of the time.
     """
     larger = np.maximum(left, right)
-    # e^-45 is less than half of the last bit of numbers below -2^-10; e^-746 is 0.
+    # Adding e^-45 does not change a float64 below -2^-10, since it is less than half of the last bit; e^-746 is 0.
     far = 45.0 if larger.max(initial=-math.inf) < -(2.0**-10) else 746.0
     total: NDArray[np.float64] = np.logaddexp(left, right, out=larger, where=np.abs(left - right) <= far)
     return total
@@ -222,7 +223,7 @@ class Diffractor(WordMechanism):
 
     gamma:      distance in a list beyond which tem treats all words alike; auto: by TEM's formula, from epsilon.
     lists_used: indices of the archive's lists to use; None: all lists.
-    as_published: True to leave the same words unchanged as the reference code.
+    as_published: True to leave words unchanged and choose gamma as the reference code does, with the published claim.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(embedded.lists)

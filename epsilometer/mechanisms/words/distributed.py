@@ -10,10 +10,10 @@ vector and t the sum of the text's vectors. With `scores` there is a third, a pu
 such numbers for parts of speech and for information content.
 
 **As published**, every word goes through a word mechanism at its epsilon_i, and the budgets are added up. If the word
-mechanism claims epsilon_i d(x_i, x'_i), the sum accounts for the words. But the shares w_i depend on the private text,
-too: if one word changes, the budgets of all other words change, and with them their laws. The claim does not account
-for this. `as_published: true` uses SanText's law P(y | x_i) ~ exp(-epsilon_i / 2 ||x_i - y||). Its claim is generous,
-since it takes the larger of the two texts' shares at each position:
+mechanism claims epsilon_i d(x_i, x'_i), the sum accounts for changed words. But the shares w_i depend on the private
+text, too: if one word changes, the budgets and laws of all other words change. The claim does not account for this.
+`as_published: true` uses SanText's law P(y | x_i) ~ exp(-epsilon_i / 2 ||x_i - y||). Its claim is generous, since it
+takes the larger of the two texts' shares at each position:
 
     sum over i of epsilon max(w_i(x), w_i(x')) ||x_i - x'_i||.
 

@@ -8,7 +8,7 @@ length r of the noise vector determines the candidates, and the exponential mech
     P(y | x) = E_r[ 1{d(x, y) < r} exp(epsilon / 2 (1 - d(x, y) / r)) / Z_r(x) ],
     tau = epsilon below epsilon 2, else .01658... ln(19.06... epsilon - 38.12...) + 9.311...
 
-The published claim is epsilon per word, for any two words, since the score 1 - d / r is in [0, 1]. That bounds the
+The published claim is epsilon per word, for any two words, since the score 1 - d / r is in [0, 1]. This bounds the
 ratio of two weights for one set of candidates, but the set depends on the private word. A word nearer to x than to x'
 is a candidate for x, but not for x', at some radii. So the claim fails if r excludes any words. Below epsilon 2 the
 radius exceeds all distances of usual vectors, and the claim holds. At epsilon 2 tau jumps to about 9.1, then grows to
@@ -33,7 +33,7 @@ and the vocabulary are public; in the corrected form every word can replace ever
 Departures: both forms replace every word; an out-of-vocabulary word is first replaced by a fixed word
 (`shared/vocabulary.py`). The released code (mengtong0110/InferDPT 4adf4af) drops words outside its list of 11,000,
 which changes the number of words. It replaces a token of digits by a uniform number from 1 to 1000, and no other token
-by a number. `released_code: true` does both; it needs `as_published: true`, the published law and claim.
+by a number. `released_code: true` does both, and needs `as_published: true`.
 """
 
 from __future__ import annotations

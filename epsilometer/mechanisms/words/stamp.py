@@ -115,7 +115,7 @@ class Stamp(WordVectorMechanism):
 
     @cached_property
     def groups(self) -> NDArray[np.int64]:
-        """The group of each word, [V], an index into `shares`; all 0 if groups are off."""
+        """The group of each word, [V], an index into `shares`; all 0 without `query` and `sensitive`."""
         if not self._selective:
             return np.zeros(len(self.vocabulary), np.int64)
         listed = self._listed

@@ -37,7 +37,7 @@ from epsilometer.core.component import component
 from epsilometer.mechanisms.words.shared.kernel import KernelMechanism
 
 _PART = 512  # words whose neighbours are searched at a time
-_FEW = 1 / 16  # largest share of the vocabulary within gamma for which only these words are computed individually
+_FEW = 1 / 16  # if at most this share of words is within gamma, all others share one computed weight
 
 
 @component
@@ -60,7 +60,7 @@ class TEM(KernelMechanism):
         return -epsilon / 2 * np.minimum(distances, self.gamma(epsilon))
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """Return the base class's bound; None as published, since that is not an exponential mechanism."""
+        """Return the base class's bound; None as published, since that law is not an exponential mechanism."""
         return None if self.as_published else super().excess_bound(epsilon)
 
     @cached_property
@@ -80,7 +80,7 @@ class TEM(KernelMechanism):
     def _log_weights(
         self, words: NDArray[np.integer], distances: NDArray[np.float64], epsilon: float
     ) -> NDArray[np.float64]:
-        """Return the log-weights of outputs. As published, those beyond gamma depend on the number of words within."""
+        """Return the log-weights of outputs. As published, weights beyond gamma depend on the words within gamma."""
         if not self.as_published:
             return self.log_weights(distances, epsilon)
         within = distances <= self.gamma(epsilon)

@@ -18,7 +18,7 @@ private word w again. If w is the nearest word, w is left out, and w1, w2 are th
 
 This is a softmax of -t d^2 with t = [1, 0], since the reference code's search returns squared distances. So w2 is
 written nearly always, and w nearly never. This choice is not post-processing of the moved point. `as_published: true`
-makes the same choice and MVC's claim, so that an audit can refute the claim. Two close words, between which the claim
+makes this choice and MVC's claim, so that an audit can refute the claim. Two close words, between which the claim
 allows almost no loss, can be distinguished, since each is left out only if it is the private word. (The search is exact
 here, and approximate in the reference code.)
 """

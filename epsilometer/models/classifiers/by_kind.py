@@ -17,7 +17,7 @@ def train(
 
     noise: one stream of random numbers for the whole training. validation: texts whose loss selects the best of several
     epochs; without them the last epoch is used. Raises UserError for an unknown kind, for examples of only one class,
-    for fewer examples than a batch, and for validation texts of a class that the examples lack.
+    for fewer examples than a transformer's batch, and for validation texts of a class that the examples lack.
     """
     if kind not in KINDS:
         raise unknown("kind of classifier", kind, KINDS)

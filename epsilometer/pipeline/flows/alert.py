@@ -47,7 +47,7 @@ def send_to(url: str) -> UUID:
     )
     with get_client(sync_client=True) as client:
         block_id = block.save("epsilometer", overwrite=True)
-        assert isinstance(block_id, UUID)  # not a coroutine, outside of a running loop
+        assert isinstance(block_id, UUID)  # a coroutine only within a running event loop
         post = CallWebhook(block_document_id=block_id, payload='{"text": {{ event.payload.message | tojson }}}')
         automation = AutomationCore(name=NAME, trigger=trigger, actions=[post])
         for there in client.read_automations_by_name(NAME):

@@ -5,7 +5,8 @@ usage: python -m flows.ui start [--port 4200] | stop
 The server and the pages listen only on 127.0.0.1. Data and logs are stored in PREFECT_HOME (.prefect in the project).
 From `start` to `stop`, the Prefect profile there also has the server's address and secret, so that `make flow` and
 `prefect` find the server. Any user of the machine may take a free port, so the sockets listen before anything is sent
-to them. The parts inherit the sockets, and the worker ends with the server. Each new server gets a new secret.
+to them. The three processes (the parts: worker, pages, server) inherit the sockets, and the worker ends with the
+server. Each new server gets a new secret.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stage ablations@cell: the loss of a cell when one factor of the audit is varied (k, temperature, seed or match).
+"""Stage ablations@cell: a cell's loss when one factor of its audit varies: k candidates, temperature, seed or match.
 
 For a mechanism that writes token by token, the stage also writes the distribution of the first token.
 """

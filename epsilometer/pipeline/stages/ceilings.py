@@ -1,7 +1,8 @@
 """Stage ceilings: the largest worth that any mechanism can have at each loss, and each cell's share of this ceiling.
 
-Only data sets with trials of sets (`auditing.ceilings.set_trials`) have ceilings. A cell's worth (from stage
-`similarity`) and its loss (by the mechanism's law or the strongest attack) come from the same trials.
+Only data sets with trials of sets have ceilings: in such a trial, the pair of texts is drawn from a set of texts
+(`auditing.ceilings.set_trials`). A cell's worth (from stage `similarity`) and its loss (by the mechanism's law or the
+strongest attack) come from the same trials.
 """
 
 from __future__ import annotations

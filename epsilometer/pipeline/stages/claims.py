@@ -42,7 +42,7 @@ def main() -> None:
         smaller = {name: claimed.built(params, cell, few[name]) for name, cell in cells.items()}
         budgets = {name: claimed.budgets(params, name, smaller[name]) for name in cells}
         sampled = sum(is_sampled(smaller[name], epsilon) for name in cells for epsilon in budgets[name])
-        # The error of each sampled check. All checks together then err with probability at most alpha.
+        # The error of each sampled check. All checks together then err with probability at most `audit.alpha`.
         alpha = params.audit.alpha / max(1, sampled)
         for name, cell in track(cells.items(), len(cells), "check claims"):
             whole = claimed.built(params, cell, cell.resource)

@@ -65,7 +65,7 @@ def records(params: Params) -> dict[Path, code.Record]:
 
 
 def _files(params: Params, kind: str, entry: Any, key: str = "") -> Iterator[Path]:
-    """Yield the Python files of the components of a kind. key: the name of the entry."""
+    """Yield the files of the components of a kind: Python code, and data of studies. key: the name of the entry."""
     if kind == "generator":
         yield from [Path(params.path(entry.source))] if entry.source.endswith(".py") else []
     elif kind == "builder":

@@ -29,8 +29,8 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
 
     Words are sampled by inverse CDF from one uniform each. The vocabulary is divided into blocks, and the probabilities
     of all blocks are stored for every private word seen so far. Sampling first finds the block, then computes the law
-    within that block. So a new word costs a pass over the vocabulary, and each occurrence the distances of one block.
-    In a small vocabulary each block is one output, and an occurrence costs no distances.
+    within that block. So a new word costs a pass over the vocabulary, and each sample costs the distances of one block.
+    In a small vocabulary each block is one output, and a sample costs no distances.
     """
 
     @abstractmethod
@@ -92,7 +92,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
             self._tables[epsilon].put(part, blocks)
 
     def log_normalisers(self, words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
-        """Return ln of the normaliser, the sum over y of exp(w(d(x, y))), of each word x, [n] per epsilon; cached."""
+        """Return, for each epsilon, ln of the sum over y of exp(w(d(x, y))) for each word x, [n]; cached."""
         for epsilon in epsilons:
             self._log_totals.setdefault(epsilon, np.full(len(self.vectors), np.nan))
         met = np.unique(words)
@@ -195,7 +195,7 @@ class _Table:
         return self.place >= 0
 
     def put(self, words: NDArray[np.integer], blocks: NDArray[np.float64]) -> None:
-        """Store the blocks' weights for words [n], [n, blocks], up to a factor per word. Stored words are skipped."""
+        """Store the weights of blocks [n, blocks] for words [n], up to a factor per word. Stored words are skipped."""
         new = ~self.filled[words]
         words, blocks = words[new], blocks[new]
         self.place[words] = np.arange(self._used, self._used + len(words))

@@ -1,8 +1,8 @@
 """Distribution of the Euclidean length of a vector of independent Laplace numbers, by quadrature.
 
-The length is sqrt(sum_i (s_i E_i)^2) with E_i ~ Exp(1) and scales s_i. Coordinates are added one at a time. With
-f_before the density of the length before a coordinate of scale s is added, the new density at rho is, in polar
-coordinates with angle t,
+The length is sqrt(sum_i (s_i E_i)^2) with E_i ~ Exp(1) and scales s_i. Coordinates are added one at a time. Let
+f_before be the density of the length before a coordinate of scale s is added. In polar coordinates with angle t, the
+new density at rho is
 
     f(rho) = rho int_0^(pi/2) f_before(rho cos t) e^(-rho sin t / s) / s dt.
 

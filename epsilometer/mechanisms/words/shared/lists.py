@@ -2,9 +2,9 @@
 
 This is algorithm 1 of Meisenbacher, Chevli and Matthes, "1-Diffractor", IWSPA 2024: start at a random word, append the
 nearest unused word, and repeat. The search is exact and Euclidean; of equally near words, it takes the first in the
-vocabulary. (The reference code searches approximately, and jumps to an arbitrary word if its 50 neighbours are used.)
-All lists contain the same vocabulary, the intersection of the sources' vocabularies; otherwise an output could exclude
-an input.
+vocabulary. (The reference code searches approximately, and jumps to an arbitrary word if a word's 50 neighbours are all
+used.) All lists contain the same vocabulary, the intersection of the sources' vocabularies; otherwise an output could
+exclude an input.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours
             close, scores, reach = near[word]
             free = unused[close]
             close, scores = close[free], scores[free]
-            # `near` has all words within `reach`. If no free word is among them, search all remaining words.
+            # `near` has all words within `reach`. If the nearest unused word may be beyond, search all unused words.
             if not len(scores) or scores[0] + slack[word] > reach:
                 if remaining < 0.9 * len(left):
                     still = unused[left]
@@ -141,9 +141,9 @@ def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours
 def _neighbourhoods(
     single: NDArray[np.float32], half: NDArray[np.float32], count: int
 ) -> list[tuple[NDArray[np.int32], NDArray[np.float32], np.float32]]:
-    """Return, for each vector, the vectors with a score up to its reach, in order of score; their scores; the reach.
+    """Return for each vector its neighbours in order of score, their scores, and its reach, the largest allowed score.
 
-    The reach is estimated from a sample of the vectors, so that about `count` vectors are within it.
+    The reach is estimated from a sample of the vectors, so that a vector has about `count` neighbours.
     """
     neighbourhoods = []
     step = max(1, len(single) // 1024)
