@@ -51,10 +51,7 @@ def anonymize(
     file: Annotated[str, typer.Argument(help=TEXTS)],
     attribute: Annotated[list[str], typer.Option(help="Label to hide, a column of --labelled; repeatable.")],
     labelled: Annotated[
-        Path | None,
-        typer.Option(
-            help="Labelled texts to train auxiliaries on, unless --auxiliaries names a folder of trained ones."
-        ),
+        Path | None, typer.Option(help="Labelled texts to train auxiliaries on, unless --auxiliaries has trained ones.")
     ] = None,
     attribute_value: Annotated[
         list[str], typer.Option(help="True class of each --attribute, in the same order; repeatable.")

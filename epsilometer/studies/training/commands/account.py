@@ -34,9 +34,7 @@ def account(
     sampling: Annotated[
         str, typer.Option(help="poisson: a coin for each example and step; shuffled: fixed disjoint batches.")
     ] = "poisson",
-    delta: Annotated[
-        float | None, typer.Option(help="Default: 1/n for n examples; choose a smaller delta for a guarantee.")
-    ] = None,
+    delta: Annotated[float | None, typer.Option(help="Default: 1/n; choose a smaller delta for a guarantee.")] = None,
     neighbours: Annotated[str | None, typer.Option(help="Neighbours: added or removed, replaced, zeroed.")] = None,
     target: Annotated[float | None, typer.Option(help="Target epsilon; also prints the noise that reaches it.")] = None,
     as_json: Json = False,
