@@ -75,7 +75,10 @@ class SearchOptions:
     ] = None
     width: Annotated[
         float | None,
-        typer.Option(help="Stop when high / low is at most this: 1.25 by default, 1.01 for exact measures."),
+        typer.Option(
+            help="Stop when the upper bound on epsilon is at most this times the lower bound (default: 1.25; 1.01 for "
+            "exact measures)."
+        ),
     ] = None
     budget: Rewritings = BUDGET
     measure: Annotated[

@@ -45,7 +45,9 @@ class Grammaticality:
                 )
             except (OSError, ValueError, KeyError) as error:
                 raise UserError(
-                    f"{folder} does not load as a text classifier: {str(error)[:300]}", "EPS-M098"
+                    f"{folder} does not load as a text classifier: {str(error)[:300]}; give a classifier that "
+                    "transformers can load",
+                    "EPS-M098",
                 ) from error
         names = {i: str(name).lower() for i, name in network.config.id2label.items()}
         if report["missing_keys"] or len(names) != 2:

@@ -135,8 +135,8 @@ def _check_memory(params: Params) -> None:
     for setting, count, each in needs:
         if count * each > free:
             raise UserError(
-                f"{setting}: {count:,} take at least {count * each / gib:,.1f} GiB of memory, and {free / gib:,.1f} "
-                f"GiB are free; give at most {free // each:,}, or free some",
+                f"{setting}: {count:,} need at least {count * each / gib:,.1f} GiB of memory, but only "
+                f"{free / gib:,.1f} GiB are free; give at most {free // each:,}, or free memory",
                 "EPS-P008",
             )
 
@@ -158,8 +158,8 @@ def _check_links(params: Params) -> None:
             real = Path(params.path(path)).resolve()
             if not Path(path).is_absolute() and not any(real.is_relative_to(folder) for folder in folders):
                 raise UserError(
-                    f"{setting}: {path!r} is a link that leads out of the project, to {str(real)!r}; copy what is "
-                    "there into the project, name its folder under `outside` (data only), or give its absolute path",
+                    f"{setting}: {path!r} is a link to {str(real)!r}, outside the project; copy the target into the "
+                    "project, list its folder under `outside` (data only), or give its absolute path",
                     "EPS-P009",
                 )
 

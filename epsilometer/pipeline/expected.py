@@ -34,8 +34,8 @@ from epsilometer.runtime.progress import span
 SHARE = 0.3  # assumed share of the rate of a matrix product
 TEXT, PROMPT = 64, 512  # assumed numbers of tokens: of a text, read and written, and of a judge's prompt
 ASSUMED = (
-    f"assumed: {SHARE:.0%} of the measured rate, {TEXT} tokens a text if no length is set, {PROMPT} a judge's "
-    "question; not included: other training, beams, and memory of batches"
+    f"assumed: {SHARE:.0%} of the measured rate of matrix products, {TEXT} tokens per text unless a length is set, "
+    f"{PROMPT} tokens per judge's prompt; not included: other training, beam search, and the memory of batches"
 )
 
 # For models that are not on disk: the number of parameters of published architectures, and the bytes of a parameter in
@@ -64,11 +64,11 @@ class Expected:
     seconds: float
 
     def __str__(self) -> str:
-        fits = "" if self.weights < self.memory else ": does not fit"
+        fits = "" if self.weights < self.memory else " (too large)"
         duration = f"{self.seconds / 3600:,.0f} h" if self.seconds >= 36_000 else span(self.seconds)
         return (
-            f"{self.what}: {self.model.partition('@')[0]} on {self.device}, weights {hub.amount(self.weights)} of "
-            f"{hub.amount(self.memory)}{fits}, about {duration}"
+            f"{self.what}: {self.model.partition('@')[0]} on {self.device}, weights take "
+            f"{hub.amount(self.weights)} of {hub.amount(self.memory)} of memory{fits}, about {duration}"
         )
 
 

@@ -34,7 +34,7 @@ def copy(profile: Path, out: Path) -> None:
     params = read(profile)
     absent = unwritten(params) | {"root": root}
     text = re.sub(r"^root:.*\n", "", profile.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    text = with_sections(text, absent, "What the profile leaves out:")
+    text = with_sections(text, absent, "Settings that the profile leaves out:")
     if not (out.is_file() and out.read_text(encoding="utf-8") == text):
         atomic.write_text(text, out)
     composing.write(read(out), out.parent)  # the copy states `root` and the defaults, too

@@ -148,7 +148,7 @@ def _name_changed(repo: Repo, folder: Path, say: Say) -> None:
         for kind in ("changed outs", "changed deps")
     )
     for path in [*outs][:_NAMED]:
-        say(f"{path} differs from its record in dvc.lock (damaged, or of another run); its stage runs again")
+        say(f"{path} differs from its record in dvc.lock (damaged, or from another run); its stage runs again")
     if len(outs) > _NAMED:
         say(f"and {len(outs) - _NAMED} more")
     for path in deps:  # otherwise Python would use the bytecode of the earlier file if size and time are equal
@@ -175,7 +175,7 @@ def _put_aside_half_written(repo: Repo, lock: Path, say: Say) -> None:
         if lock.name in str(error) and lock.is_file():
             aside = Path(str(repo.tmp_dir), "dvc.lock.damaged")
             os.replace(lock, aside)
-            say(f"{error}; moved to {os.path.relpath(aside)}, and a new one is written")
+            say(f"{error}; {lock.name} was moved to {os.path.relpath(aside)}, and a new one is written")
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -69,7 +69,7 @@ def start(folder: Path, texts: Path | None, column: str, mechanism: str) -> None
     """
     _check_new(folder)
     if shutil.which("git") is None:
-        raise UserError("git is not installed, and a project's records are stored in it; install git", "EPS-P039")
+        raise UserError("git is not installed, but a project stores its records in git; install git", "EPS-P039")
     if not installed("project"):
         raise UserError(
             "a project needs DVC and other packages that are not installed: pip install 'epsilometer[project]'",
@@ -106,7 +106,7 @@ def renew(folder: Path) -> None:
     """Update the package's parts of a project to the running package. Files that are up to date are not touched."""
     file = folder / "params.yaml"
     if absent := unwritten(params.read(file)):
-        atomic.write_text(with_sections(file.read_text(encoding="utf-8"), absent, "At their defaults:"), file)
+        atomic.write_text(with_sections(file.read_text(encoding="utf-8"), absent, "Settings at their defaults:"), file)
     composing.write(params.read(file), folder)
     link, weights = folder / _WEIGHTS, EMBEDDED.parent.resolve()
     if link.resolve() != weights:

@@ -82,7 +82,7 @@ class Watch:
         for line in [*sources.newer(served), *newer]:
             self._once(f"not used: {line}")
         if silent := [*unknown, *unanswered]:
-            self._say(f"no answer from {', '.join(silent)}; asked again in a day")
+            self._say(f"no answer from {', '.join(silent)}; the next request is in a day")
 
     def _note_clock(self) -> None:
         before, self._clock = self._clock, time.time()

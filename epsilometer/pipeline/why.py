@@ -150,8 +150,8 @@ def _changed_code(path: str, md5: str, now: Mapping[str, Any], paths: _Paths) ->
         reasons.append(f"{gone} {'file is' if gone == 1 else 'files are'} no longer used")
     if not reasons and old["imports"] != now["imports"]:
         rewired = _named(now["files"].keys() - old["files"].keys(), paths)
-        reasons = [(f"file {name} imports from other files") for name in rewired] or [
-            "files import each other in another way"
+        reasons = [f"the imports of file {name} have changed" for name in rewired] or [
+            "imports between files have changed"
         ]
     for name, (was, is_now) in _pairs(old["packages"], now["packages"]):
         reasons.append(f"package {name}: {was or 'not used'} before, {is_now or 'not used'} now")

@@ -39,7 +39,10 @@ def keep_private(project: Path) -> Path:
         command = [sys.executable, "-m", "dvc", "config", "--local", "core.site_cache_dir", str(own)]
         done = subprocess.run(command, cwd=project, capture_output=True, text=True)
         if done.returncode:
-            raise UserError(f"{local} cannot be written, and names DVC's site cache: {done.stderr.strip()}", "EPS-P067")
+            raise UserError(
+                f"{local}, which names DVC's site cache, cannot be written: {done.stderr.strip()}; make it writable",
+                "EPS-P067",
+            )
         named = own
     folder = Path(os.environ.get(VARIABLE) or named)
     folders = [folder, folder / "repo"]  # DVC makes both writable by everybody

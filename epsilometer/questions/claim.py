@@ -65,7 +65,7 @@ _MOST, _FEWEST = 1000, 50  # most and fewest rewrites to compare with the stated
 
 @component
 class Claim:
-    """Without settings: the attacks are those of the subject."""
+    """No settings: the attacks are those of the audit."""
 
     needs: ClassVar[frozenset[Need]] = frozenset({Need.CLAIM})
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH})

@@ -67,8 +67,8 @@ class Identifiers:
         there = {kind: _identified(of).most(kind) for kind, _ in groups}
         if few := [f"{kind} in {most}" for kind, most in there.items() if most is not None and most < fewest]:
             raise UserError(
-                f"a limit of {rate:g} takes {fewest:,} texts per kind to test, and the file records {', '.join(few)}; "
-                "give more texts, a higher limit, or other kinds (identifiers.kinds)",
+                f"a limit of {rate:g} takes {fewest:,} texts per kind to test, but the file has fewer "
+                f"({', '.join(few)}); give more texts, a higher limit, or other kinds (identifiers.kinds)",
                 "EPS-Q030",
             )
         if budget // len(groups) < fewest:

@@ -32,7 +32,7 @@ from epsilometer.core.randomness import Noise
 _AMPLE = 2  # texts to rewrite, as a multiple of the number that could show a limit kept
 _SIGNED = ("bertscore", "cosine")  # from -1 to 1
 _REFUSED = {
-    "changed": "grows as texts differ; jaccard and levenshtein grow as they agree",
+    "changed": "is larger for less similar texts; use jaccard or levenshtein",
     "perplexity": "has no upper bound, so no number of texts bounds its mean; use grammaticality",
 }
 _ROUNDING = 1e-6  # a computed cosine may be this far outside its range

@@ -29,7 +29,7 @@ LEARNING = 1000  # number of trials that choose the thresholds, at most half of 
 
 @component
 class Tail:
-    """Without settings: the attacks are those of the audit."""
+    """No settings: the attacks are those of the audit."""
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.MORE})

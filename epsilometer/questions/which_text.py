@@ -28,7 +28,7 @@ from epsilometer.core.errors import UserError
 
 @component
 class WhichText:
-    """Without settings: the attacks are those of the audit."""
+    """No settings: the attacks are those of the audit."""
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES, Gives.MORE})

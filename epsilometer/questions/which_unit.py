@@ -75,7 +75,7 @@ _AMPLE = 2  # texts to rewrite, as a multiple of the fewest that can show a limi
 
 @component
 class WhichUnit:
-    """Without settings: the attacks are those of the subject that can compare single words."""
+    """No settings: the attacks are those of the audit that can compare single words."""
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH, Gives.OUTCOMES})

@@ -94,7 +94,7 @@ _MOST, _FEWEST = 1000, 50  # most and fewest rewrites to compare with the stated
 
 @component
 class WorstPair:
-    """Without settings: the attacks are those of the subject that see the released view."""
+    """No settings: the attacks are those of the audit that see the released view."""
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.LOW, Gives.HIGH})  # HIGH only by the stated law

@@ -99,9 +99,8 @@ def accept(
         _parsed(new, texts)
     except _DAMAGES as error:
         raise UserError(
-            f"the results of the audit contradict each other ({error}); bring it up to date (make audit, or dvc "
-            "repro), "
-            "then accept it",
+            f"the results of the audit contradict each other ({error}); run the audit again (make audit, or dvc "
+            "repro), then accept it",
             "EPS-R001",
         ) from error
     for name, text in texts.items():
@@ -144,7 +143,7 @@ def _parsed(about: Mapping[str, Any], texts: Mapping[str, str]) -> dict[Row, Mea
     measured = {row: _measured(of, hits[row], audit) for row, of in numbers.items()}
     for name, digest in about.get("files", {}).items():
         if _hash(texts[name]) != digest:
-            raise ValueError(f"{name} is not the file that about.json was written with")
+            raise ValueError(f"{name} does not have the SHA-256 that about.json records")
     return measured
 
 
@@ -154,8 +153,8 @@ def _hash(text: str) -> str:
 
 def _unlike(rule: str, before: Any, now: Any) -> UserError:
     return UserError(
-        f"the baseline was accepted with {rule} {_named(before)}, params.yaml says {_named(now)}; only audits with "
-        f"equal settings can be compared: audit, then accept a new baseline ({ACCEPT})",
+        f"the baseline has {rule} {_named(before)}, but params.yaml has {_named(now)}; only audits with equal "
+        f"settings can be compared: restore the setting, or audit and accept a new baseline ({ACCEPT})",
         "EPS-R004",
     )
 

@@ -74,7 +74,7 @@ def newer(sources: Iterable[Source]) -> list[str]:
     """Return a sentence for each source that has a newer revision on the hub than the revision in use."""
     return [
         f"{source.name}: the hub has revision {place['latest'][:12]} of {place['id']}, but "
-        f"{(place['revision'] or 'no fixed one')[:12]} is in use; to audit the new one, write it into the pin"
+        f"{(place['revision'] or 'no fixed one')[:12]} is in use; to audit the new revision, write its id into the pin"
         for source in sources
         for place in [source.record.get("hub", {})]
         if place.get("latest") and place["latest"] != place["revision"]

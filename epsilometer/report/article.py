@@ -147,8 +147,8 @@ class Article:
         said += [self._keeps(row) for row in self.keeps]
         if compared:
             said.append(
-                f"All findings on the loss hold at once at a confidence of {self._share}, and so do all on the "
-                f"{self._metric}."
+                f"All findings on the loss hold together with a confidence of {self._share}, and so do all findings on "
+                f"the {self._metric}."
             )
         return said
 
@@ -176,13 +176,13 @@ class Article:
             for each in self.leaks
             if each.get("p Holm") is None and (each["first"], each["second"]) == (row["first"], row["second"])
         ]
-        beside = f" Attacks on one of the two alone are not part of this: {', '.join(alone)}." if alone else ""
+        beside = f" Attacks that ran on only one of the two are not compared: {', '.join(alone)}." if alone else ""
         less, more = (first, second) if row["first more"] < row["second more"] else (second, first)
         finding = f"{less} leaks less than {more}" if row["p Holm"] <= self.alpha else _equal(first, second, "leak")
         return (
             f"On the same {row['trials']:,} trials and under the attacks on both ({row['compared']}), {finding}: the "
-            f"attack named the source only of the rewrite by {first} in {row['first more']:,} trials, and only of "
-            f"that by {second} in {row['second more']:,} (McNemar's exact test, {_p(row, self.leaks)})."
+            f"attack named the source of the rewrite by {first} but not of that by {second} in {row['first more']:,} "
+            f"trials, and the reverse in {row['second more']:,} (McNemar's exact test, {_p(row, self.leaks)})."
             f"{_detectable(row, 'right guesses about')}{beside}"
         )
 
@@ -271,10 +271,10 @@ def _detectable(row: Row, what: str) -> str:
     if least is None:
         return ""
     if least == 1:
-        return f" So few trials detect no difference with a probability of {100 * POWER:g} %."
+        return f" No difference is large enough for so few trials to detect it with a probability of {100 * POWER:g} %."
     return (
         f" If {what} one of the two were more frequent by {100 * least:.1f} percentage points of all trials, this test "
-        f"would detect it with a probability of {100 * POWER:g} %."
+        f"would detect this difference with a probability of {100 * POWER:g} %."
     )
 
 

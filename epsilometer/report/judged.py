@@ -14,7 +14,9 @@ from epsilometer.auditing.gate_statistics import Judged
 from epsilometer.core.rounding import DOWN, NEAREST
 from epsilometer.report.wording import CHANCE, guesses, guesses_beside, in_guesses
 
-_UNLIMITED = "it has no limit, because it was right in every trial of the baseline; give one (--limit which_text=1)"
+_UNLIMITED = (
+    "no limit follows from the baseline, in which the attack was right in every trial; give one (--limit which_text=1)"
+)
 
 
 def seen(judged: Judged) -> str:
@@ -193,8 +195,8 @@ def _worst_pair(judged: Judged) -> str:
     if isinstance(data, Computed):
         most = "" if not math.isfinite(data.high) else f" and at most {in_guesses(data.high)}"
         return (
-            f"{judged.attack}, {_unrefuted(judged)}, for the worst of {_pairs(judged)} of texts at least "
-            f"{in_guesses(data.low, DOWN)}{most} are right"
+            f"{judged.attack}, {_unrefuted(judged)}, the best adversary is right in at least "
+            f"{in_guesses(data.low, DOWN)}{most} for the worst of {_pairs(judged)} of texts"
         )
     pair = f"texts {judged.row['x'] + 1} and {judged.row['other'] + 1}"
     return (
@@ -213,9 +215,9 @@ def _claim(judged: Judged) -> str:
             f"{row['expected']:,.1f} on average, p-value {row['p_value']:.2g}"
         )
     if data.low:
-        return f"{judged.attack}, the worst of {_pairs(judged)} of inputs loses more than is claimed"
+        return f"{judged.attack}, the loss between the worst of {_pairs(judged)} of inputs exceeds the claim"
     if data.high:
-        return f"{judged.attack}, no violation among {_pairs(judged)} of inputs; others were not compared"
+        return f"{judged.attack}, no violation among {_pairs(judged)} of inputs; other pairs were not compared"
     return f"{judged.attack}, {_unrefuted(judged)}, the worst of all {_pairs(judged)} of inputs is within the claim"
 
 

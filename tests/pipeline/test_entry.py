@@ -66,7 +66,7 @@ def test_a_users_error_quotes_no_word_of_a_misread_file(tmp_path: Path) -> None:
         ("rewrite", "stage rewrite has several entries; name one of them: songs-tem, songs-mvc"),
         ("rewrite songs-tom", "unknown entry of stage rewrite 'songs-tom'; did you mean 'songs-tem'?"),
         ("rewrite zzz", "unknown entry of stage rewrite 'zzz'; known: songs-mvc, songs-tem"),
-        ("report songs-tem", "stage report has no entries, got 'songs-tem'; leave it out"),
+        ("report songs-tem", "stage report has no entries, got 'songs-tem'; omit the argument"),
         ("exact songs-tem", "unknown stage in dvc.yaml 'exact'; known: report, rewrite"),
         ("exactt", "unknown stage 'exactt'; did you mean 'exact'?"),
     ],

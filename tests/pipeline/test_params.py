@@ -190,11 +190,11 @@ def test_an_own_key_stands_in_place_of_a_merged_one(tmp_path: Path, good: dict[s
     [
         (
             ("trials", "count"),
-            "trials.count: 1,000,000,000,000 take at least 26,077.0 GiB of memory, and 2.0 GiB are free",
+            "trials.count: 1,000,000,000,000 need at least 26,077.0 GiB of memory, but only 2.0 GiB are free",
         ),
-        (("datasets", "queries", "count"), "datasets.queries.count: 1,000,000,000,000 take at least 931,322.6 GiB"),
-        (("instrument", "trials"), "instrument.trials: 1,000,000,000,000 take at least"),
-        (("ablations", "queries-tem", "trials"), "ablations.queries-tem.trials: 1,000,000,000,000 take at least"),
+        (("datasets", "queries", "count"), "datasets.queries.count: 1,000,000,000,000 need at least 931,322.6 GiB"),
+        (("instrument", "trials"), "instrument.trials: 1,000,000,000,000 need at least"),
+        (("ablations", "queries-tem", "trials"), "ablations.queries-tem.trials: 1,000,000,000,000 need at least"),
     ],
 )
 def test_what_does_not_fit_into_memory_is_refused(

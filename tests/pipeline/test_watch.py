@@ -296,7 +296,7 @@ def test_a_server_that_does_not_start_is_one_line(
         epsilometer.pipeline.flows.audit.main()
     assert ended.value.code == 2
     said = capsys.readouterr().err
-    assert said.startswith("error: the server of this run was not up after 0 s; run again with more time, ")
+    assert said.startswith("error: the server of this run was not ready after 0 s; run again with more time, ")
     assert f"{PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.name}=600" in said
     assert said.count("\n") == 1
     assert not (small / "one.txt").exists()

@@ -90,7 +90,9 @@ def main() -> None:
     """Run the command line; exit code 1 if a stage failed, 2 for an unknown folder or stage."""
     parser = argparse.ArgumentParser(prog="python -m flows.audit", description=audit.__doc__)
     parser.add_argument("--folder", default=".", help="the folder that contains dvc.yaml")
-    parser.add_argument("--target", help="a stage, such as rewrite@queries-tem, or all entries of one, such as attack")
+    parser.add_argument(
+        "--target", help="a stage with all its entries, such as attack, or one entry, such as rewrite@queries-tem"
+    )
     parser.add_argument(
         "--jobs", type=int, default=2, choices=range(1, 5), help="the number of stages that run at a time"
     )

@@ -79,10 +79,8 @@ def server() -> subprocess.Popen[bytes] | None:
             if client.api_healthcheck() is None:
                 return None
     raise UserError(
-        f"Prefect's server at {url.geturl()} does not answer, or is another user's. `make ui` starts this project's "
-        "server. "
-        "After `make ui-stop`, or without PREFECT_API_URL in the environment, the flow starts its own server; `make "
-        "audit` needs none",
+        f"no server of this project answers at {url.geturl()}; start one with `make ui`, or run `make ui-stop` and "
+        "unset PREFECT_API_URL, so that the flow starts its own (`make audit` needs no server)",
         "EPS-P025",
     )
 

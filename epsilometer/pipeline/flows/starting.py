@@ -31,11 +31,11 @@ def wait(process: psutil.Process, part: str, is_up: Callable[[], bool], log: Pat
     while not is_up():
         if not is_alive(process):
             end = f"; its log, {log}, ends with\n{log.read_text()[-2000:]}" if log else "; the reason is above"
-            raise UserError(f"the {part} ended before it had started{end}", "EPS-P027")
+            raise UserError(f"the {part} stopped before it was ready{end}", "EPS-P027")
         if time.monotonic() > until:
             advice = f"read its log, {log}, or run" if log else "run"
             raise UserError(
-                f"the {part} was not up after {seconds} s; {advice} again with more time, "
+                f"the {part} was not ready after {seconds} s; {advice} again with more time, "
                 f"{PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.name}={2 * seconds or 600}",
                 "EPS-P028",
             )

@@ -80,7 +80,7 @@ def start(port: int, say: Callable[[str], None]) -> None:
             say(
                 "waiting for the server; this takes about half a minute on an idle machine"
                 if "server" in sockets
-                else "it is up"
+                else "the server is up"
             )
             wait(running["server"], "server", lambda: answers(url), _log("server"))
             update_current_profile(settings)

@@ -55,7 +55,7 @@ def _check_entry(name: str, arguments: Sequence[str]) -> None:
         raise unknown("stage in dvc.yaml", name, here)
     if (keys := entries(here[name], settings())) is None:
         if arguments:
-            raise UserError(f"stage {name} has no entries, got {' '.join(arguments)!r}; leave it out", "EPS-P032")
+            raise UserError(f"stage {name} has no entries, got {' '.join(arguments)!r}; omit the argument", "EPS-P032")
     elif not arguments:
         raise UserError(f"stage {name} has several entries; name one of them: {', '.join(keys)}", "EPS-P033")
     elif arguments[0] not in keys:

@@ -29,7 +29,7 @@ def section(results: Results[QuestionParams]) -> Section | None:
     short = [_shown(name, row) for name, rows in every.items() for row in deciding(rows)]
     caption = (
         f"The deciding figure of each question, with bounds at {confidence(results.params.audit.alpha, 2)}. "
-        "Figures of one question share the error of a status."
+        "The error probability of a status is shared among the figures of its question."
     )
     limited = {name: rows for name, rows in every.items() if results.params.questions[name].limit is not None}
     return Section(
@@ -89,7 +89,7 @@ def _whole(params: QuestionParams, every: Mapping[str, Sequence[Row]]) -> Iterat
 def _shown(name: str, row: Row) -> dict[str, str]:
     limited = row["limit"] is not None
     sign = "≥" if row["at_least"] else "≤"
-    needed = f" (takes {row['needed']:,} trials)" if row["needed"] else ""
+    needed = f" (needs {row['needed']:,} trials)" if row["needed"] else ""
     return {
         "status": f"{row['status']}{needed}" if row["status"] else NONE,
         "limit": f"{sign} {_number(row['limit'])}" if limited else NONE,

@@ -24,7 +24,7 @@ def section(results: TextResults) -> Section:
         "A claim has one verdict, from attacks and laws together. **Violated**: an attack was right more often than "
         "the claim allows, by more than chance explains, or the law exceeds it; the claim or the "
         "implementation is wrong. **Not refuted** is not a proof: a better attack or more trials may still refute the "
-        "claim. **Not testable**: even if every guess were right, that would not refute it, and no law could be "
+        "claim. **Not testable**: right guesses in all trials would not refute the claim, and no law could be "
         "computed."
     )
     table = claim_table(results.estimates, results.verdicts)

@@ -138,8 +138,8 @@ def losses(results: TextResults, estimates: pl.DataFrame) -> Iterator[Table]:
         caption = (
             f"k = {table['candidates'][0]}, {table['trials'][0]:,} trials for each row. If every guess is right, one "
             f"attack proves {proved(single)} nats, and the strongest of several at least {proved(several)}, because "
-            "the choice "
-            "is corrected for." + (" Worth: the loss that the cosines prove without any attack." if worth else "")
+            "its bound is corrected for the choice."
+            + (" Worth: the loss that the cosines prove without any attack." if worth else "")
         )
         yield Table(f"Losses on {dataset}", caption, rows, off_page=True)
 

@@ -32,7 +32,9 @@ def section(results: TextResults) -> Section | None:
     if outputs.is_empty():
         return None
     odd = anomalies(results.estimates, outputs)
-    none = "No loss falls or stays equal by more than chance, no texts are hardly read, and no outputs are odd."
+    none = (
+        "No loss falls or stays flat as ε grows, no mechanism leaves much of its texts unread, and no outputs are odd."
+    )
     some = "Each finding may have an innocent explanation, such as a large budget; none is a proof."
     return Section(
         id="look",
@@ -115,8 +117,8 @@ def attacks_table(results: TextResults) -> Table:
     caption = (
         "Lower bounds of the loss: by the share of right guesses, as everywhere on this page; by the true and false "
         "positives for the first candidate (TeDA, figure 9); and by the share in the first trials alone (figure 5). "
-        "Then the "
-        f"number of trials in which an attack is right and the attack `{_BESIDE}` wrong, and vice versa (table 2)."
+        f"The last columns count the trials in which the attack is right and the attack `{_BESIDE}` is wrong, and the "
+        "reverse (table 2)."
     )
     return Table("Attacks and estimators beside each other", caption, records(every.sort(key), columns), off_page=True)
 

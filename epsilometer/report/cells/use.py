@@ -69,7 +69,7 @@ class Kept:
         elif self.share:
             parts = [f"rewrites are {self.share} as similar to texts as one fixed sentence"]
         else:
-            parts = [f"rewrites have a {MEASURE} of {self.worth:.2f}, one fixed sentence of {self.fixed:.2f}"]
+            parts = [f"rewrites have a {MEASURE} of {self.worth:.2f}, and one fixed sentence has {self.fixed:.2f}"]
         parts += [
             f"a classifier trained on rewrites has F1 {score.rewrites:.2f}{_of(score.clean)} ({score.label})"
             for score in self.scores

@@ -38,8 +38,8 @@ _WITHOUT_FIGURES = (
     "adds noise once, to statistics of all texts together, and you must be trusted with the texts."
 )
 _CAPTION = (
-    "Macro F1 of one learner: the mean over five held-out folds, each with its own exemplars and noise. Its 99 % "
-    "interval covers the expected F1 for as many new texts, new exemplars and new noise, with the same public texts. "
+    "Macro F1 of one learner: the mean over five held-out folds, each with its own exemplars and noise. The 99 % "
+    "interval is for the expected F1 on as many new texts, with new exemplars and noise and the same public texts. "
     "Right guesses are between two texts; 50 is chance. For a release they are exact, for texts that vote for "
     "different cells."
 )

@@ -51,9 +51,9 @@ def worst_cases(claims: pl.DataFrame) -> Table:
     )
     caption = (
         "With a known law the worst case is exact, over all outputs and all pairs of at most `claims.vocabulary` "
-        "inputs. Without a law it is sampled: `worst` is then a lower bound, and budgets that are not audited are "
-        "small enough for sampling to refute the claim. The verdict rests on all tests of the claim, including "
-        "attacks; `not checked` means that only the worst case was not checked."
+        "inputs. Without a law it is sampled: `worst` is then a lower bound, and the claim is also tested at "
+        "budgets that are not audited but small enough for samples to refute it. The verdict rests on all tests of "
+        "the claim, including attacks; `not checked` means that only the worst case was not checked."
     )
     audited = pl.when("audited").then(pl.lit("yes")).otherwise(pl.lit("no"))
     return Table(
@@ -65,13 +65,12 @@ def deniable(words: pl.DataFrame) -> Table:
     """Return the share of draws in which a word stays, and its number of different outputs; schema `DENIABILITY`."""
     columns = (
         "mechanism: {mechanism} | epsilon: {epsilon:budget} | method: {method} | "
-        "stays: {stays:.3f} | stays, of most: {stays_low:.3f} to {stays_high:.3f} | "
-        "outputs: {support:.1f} | outputs, of most: {support_low:.1f} to {support_high:.1f}"
+        "stays: {stays:.3f} | stays, 5th to 95th percentile: {stays_low:.3f} to {stays_high:.3f} | "
+        "outputs: {support:.1f} | outputs, 5th to 95th percentile: {support_low:.1f} to {support_high:.1f}"
     )
     caption = (
         "The share of 100 draws in which a word of the vocabulary stays unchanged, and the number of different outputs "
-        "(1-Diffractor, figure 4): means over 100 words, and as `of most` the 5th to 95th percentile. Many outputs do "
-        "not prove privacy."
+        "(1-Diffractor, figure 4): means over 100 words. Many outputs do not prove privacy."
     )
     return Table("Plausible deniability of words", caption, records(words, columns), off_page=True)
 

@@ -59,7 +59,7 @@ def auxiliaries(
         if vectors is not None:
             raise UserError(
                 f"--vectors is for training auxiliaries, and {folder} already contains auxiliaries with vectors; "
-                "leave it out, or give another folder as --auxiliaries",
+                "leave --vectors out, or give another folder as --auxiliaries",
                 "EPS-S002",
             )
         there = Auxiliaries(folder)

@@ -51,7 +51,7 @@ def anonymize(
     file: Annotated[str, typer.Argument(help=TEXTS)],
     attribute: Annotated[list[str], typer.Option(help="Label to hide, a column of --labelled; repeatable.")],
     labelled: Annotated[
-        Path | None, typer.Option(help="Labelled texts to train auxiliaries on, unless --auxiliaries has some.")
+        Path | None, typer.Option(help="Labelled texts to train auxiliaries on, unless --auxiliaries has trained ones.")
     ] = None,
     attribute_value: Annotated[
         list[str], typer.Option(help="True class of each --attribute, in the same order; repeatable.")
@@ -83,7 +83,7 @@ def anonymize(
 
     A classifier of a useful label (--keep) should still be right. With --out, the result is a table (.csv, .parquet,
     .jsonl) instead of printed lines. This guarantees no epsilon: an attacker who trains a classifier on such rewrites
-    may infer the attribute again, and one who has the texts can recognise which of them was rewritten.
+    may infer the attribute again, and an attacker who has the texts can recognise which text was rewritten.
     `epsilometer ask attribute --rewrites` measures both.
     """
     from epsilometer.auditing.trials.unread import unread

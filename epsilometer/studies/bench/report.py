@@ -29,7 +29,7 @@ def write(table: pl.DataFrame, folder: Path) -> None:
         f"estimators promise at least {1 - ERROR:.0%}. "
         "*pure* is the largest loss of the pair; with a delta, it is the smallest valid "
         "epsilon. *at 1 %* is the best ln(TPR / FPR) at a false-positive rate of 1 %. *guess* is the loss that follows "
-        "from the best adversary's success rate. *exact* is the interval that the exact loss gives for *guess*. *ms* "
+        "from the best adversary's success rate. *exact* is the interval between the computed bounds on *guess*. *ms* "
         "is the time of all estimators. The success rate is a lower bound on *guess*, the other estimators on *pure*.",
         f"![Bounds compared with the truth]({_NAME}.svg)",
         "*Black ticks: the pure loss (infinite at the right edge). Grey ticks: the largest loss that the success rate "

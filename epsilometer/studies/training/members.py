@@ -170,7 +170,7 @@ def check_models(entry: MembershipEntry, built: dict[str, MembershipAttack], pla
             try:
                 attack.check_model()
             except UserError as error:
-                raise error.at(f"{place}.attacks.{name}: its model {model!r} does not fit") from None
+                raise error.at(f"{place}.attacks.{name}: the attack cannot use its model {model!r}") from None
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ class CanaryRequest:
         if self.kind not in KINDS:
             raise UserError(
                 f"kind must be mislabelled or random, got {self.kind!r}; gradient canaries would ruin a model, so use "
-                "them in an audit without one (one_run in params.yaml)",
+                "them in an audit that trains no model (one_run in params.yaml)",
                 "EPS-S103",
             )
         if self.count < 2:

@@ -39,11 +39,11 @@ def test_how_deniable_words_are_is_a_table() -> None:
     _, words = section.tables
     assert words.off_page
     assert words.in_results
-    assert [(row["stays"], row["stays, of most"]) for row in words.rows] == [
+    assert [(row["stays"], row["stays, 5th to 95th percentile"]) for row in words.rows] == [
         ("0.050", "0.000 to 0.100"),
         ("0.400", "0.000 to 0.800"),
     ]
-    assert [(row["outputs"], row["outputs, of most"]) for row in words.rows] == [
+    assert [(row["outputs"], row["outputs, 5th to 95th percentile"]) for row in words.rows] == [
         ("59.5", "40.0 to 80.0"),
         ("56.0", "40.0 to 80.0"),
     ]

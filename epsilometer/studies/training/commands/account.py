@@ -34,7 +34,7 @@ def account(
     sampling: Annotated[
         str, typer.Option(help="poisson: a coin for each example and step; shuffled: fixed disjoint batches.")
     ] = "poisson",
-    delta: Annotated[float | None, typer.Option(help="Default: 1/n for n examples; a guarantee needs less.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Default: 1/n; choose a smaller delta for a guarantee.")] = None,
     neighbours: Annotated[str | None, typer.Option(help="Neighbours: added or removed, replaced, zeroed.")] = None,
     target: Annotated[float | None, typer.Option(help="Target epsilon; also prints the noise that reaches it.")] = None,
     as_json: Json = False,
@@ -42,9 +42,9 @@ def account(
     """Count the epsilon that a private training may claim.
 
     Nothing is trained. Prints a row for each accountant: the bracket of the exact epsilon, the epsilon from Renyi
-    orders, and the published one. A row has the accountant, neighbours, sampling, delta, and a lower and an upper bound
-    on epsilon in nats; `-` means that the accountant gives no lower bound. The row `approximation` is not proved. With
-    --target, also prints the sigma or kappa that meets it.
+    orders, and the published epsilon. A row has the accountant, neighbours, sampling, delta, and a lower and an upper
+    bound on epsilon in nats; `-` means that the accountant gives no lower bound. The row `approximation` is not proved.
+    With --target, also prints the sigma or kappa that meets it.
     """
     if noise not in _NOISES:
         raise unknown("--noise", noise, _NOISES)
@@ -74,7 +74,7 @@ def account(
     show(rows, False)
     if parts:
         equal = f"{said['effective_noise']:.4g} on the sum of gradients of length 1"
-        note(f"the average gradient of a step has the noise of a Gaussian with sigma {equal}")
+        note(f"the average gradient of a step is as noisy as under Gaussian noise with sigma {equal}")
     if target is not None:
         name, of = _NOISES[noise], said["for_target"]
         tell(f"{name} {of[name]:.6g} for epsilon {target:g}, {of['neighbours']}, {sampling}")

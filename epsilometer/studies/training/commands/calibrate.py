@@ -32,7 +32,10 @@ def calibrate_training(
         ),
     ] = MEASURE,
     width: Annotated[
-        float | None, typer.Option(help="Stop when high / low is at most this: 1.25 by default, 1.01 for average.")
+        float | None,
+        typer.Option(
+            help="Stop when the upper bound is at most this times the lower bound (default: 1.25; 1.01 for average)."
+        ),
     ] = None,
     budget: Annotated[int, typer.Option(help="Maximum number of trials per kind of noise.")] = BUDGET,
     as_json: Json = False,

@@ -42,9 +42,9 @@ def canaries(
     """Plant canaries in a training set, and write their key.
 
     The key says which canaries are in the written training set. Train on this set. Then score every canary in the key,
-    included or not, by minus the trained model's loss at its label; with --replaced, by its loss at other_label minus
-    its loss at label. Give the scores to `epsilometer training one-run`. Both files contain texts and are private, and
-    the key reveals what the training should hide about canaries.
+    included or not. The score is minus the trained model's loss at the canary's label; with --replaced, it is the loss
+    at other_label minus the loss at label. Give the scores to `epsilometer training one-run`. Both files contain texts
+    and are private, and the key reveals what the training should hide about canaries.
     """
     from epsilometer.core.randomness import Noise
     from epsilometer.corpora import files
@@ -94,7 +94,10 @@ def one_run(
     delta: Annotated[float, typer.Option(help="Delta of the proved epsilon; below 1/n.")],
     guesses: Annotated[
         int | None,
-        typer.Option(help="Number of guesses, fixed before seeing the scores (default: the best number, corrected)."),
+        typer.Option(
+            help="Number of guesses, fixed before seeing the scores (default: the best of several numbers, corrected "
+            "for the choice)."
+        ),
     ] = None,
     claim: Annotated[
         list[str], typer.Option(metavar="EPSILON,DELTA", help="Claim as EPSILON,DELTA; several pairs are one claim.")
@@ -104,9 +107,9 @@ def one_run(
 ) -> None:
     """Bound epsilon from below by the scores of canaries.
 
-    Two methods are valid for every training, a third only if the training's trade-off curve is that of a Gaussian. Each
-    bound holds with probability 1 - alpha / 2; a bound of 0 means no evidence. The exit code is 1 if the claim is
-    violated, and 3 if this number of canaries could not refute it.
+    Two of the three methods are valid for every training. The third is valid only if the training's trade-off curve
+    is that of a Gaussian. Each bound holds with probability 1 - alpha / 2; a bound of 0 means no evidence. The exit
+    code is 1 if the claim is violated, and 3 if this number of canaries could not refute it.
     """
     from epsilometer.auditing.claims.verdicts import NOT_TESTABLE, VIOLATED
     from epsilometer.corpora import files

@@ -111,8 +111,8 @@ class _Checks:
         if min(_p(row, "two-sided") for row in scores) >= FALSE_ALARM / _TARGETS:
             return None
         return (
-            "members of a target with equal outputs for all examples are recognised, by position or by hidden data; "
-            "use the target's outputs alone"
+            "members are recognised although the target's outputs do not depend on membership, so by position or by "
+            "hidden data; use the target's outputs alone"
         )
 
     def _direction(self) -> str | None:

@@ -102,7 +102,7 @@ def send(
     if len(targets) != len(sequences):
         raise UserError(f"every text needs a label, got {len(targets)} labels for {len(sequences)} texts", "EPS-T034")
     if model.objective == "classification" and not all(isinstance(target, int) for target in targets):
-        raise UserError("some texts have no label, which their gradient needs; label all texts", "EPS-T035")
+        raise UserError("the gradient of a text needs a label, but some texts have none; label all texts", "EPS-T035")
     gradients = DenseGradients(model.gradients(sequences, targets), model.parts)
     update = noise.update(gradients, len(sequences), generator)
     labels = tuple(int(target) for target in targets if isinstance(target, int))

@@ -116,8 +116,8 @@ def _check(head: Head, labels: NDArray[np.integer], chosen: NDArray[np.integer],
         raise ValueError("models that are trained together must have equal settings except for the seed")
     if chosen.shape[1] != settings[0].schedule.texts:
         raise UserError(
-            f"the schedule is for {settings[0].schedule.texts} texts, but references have {chosen.shape[1]}; give "
-            "references as many texts as the target",
+            f"the schedule is for {settings[0].schedule.texts} training texts, but each reference has "
+            f"{chosen.shape[1]}; train references on as many texts as the target",
             "EPS-T036",
         )
     for model, rows in enumerate(chosen):

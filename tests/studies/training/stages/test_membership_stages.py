@@ -303,7 +303,7 @@ def test_a_model_without_masks_is_refused_before_references_are_trained(
     if save is not None:
         save(project / "mlm")
     write_params({("membership", "long", "attacks"): {"neighbours": {"masked_lm": "./mlm"}}})
-    place = r"membership.long.attacks.neighbours: its model './mlm' does not fit: "
+    place = r"membership.long.attacks.neighbours: the attack cannot use its model './mlm': "
     with pytest.raises(UserError, match=f"{place}.*({message})"):
         checking.check(read())
     with pytest.raises(UserError, match=f"{place}.*({message})"):

@@ -60,9 +60,9 @@ class Shadow:
         kinds = [np.flatnonzero(inside), np.flatnonzero(~inside)]
         count = min(self.answers // 2, *(len(kind) for kind in kinds))
         if not count:
-            missing = "in" if len(kinds[1]) else "out of"
+            missing = "no reference was trained on an" if len(kinds[1]) else "every reference was trained on every"
             raise UserError(
-                f"shadow cannot learn class {c}: no reference has an example of it {missing} its training set; give "
+                f"shadow cannot learn class {c}: {missing} example of this class; give "
                 "references on overlapping halves",
                 "EPS-A016",
             )

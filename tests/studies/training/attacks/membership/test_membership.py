@@ -194,7 +194,7 @@ def test_without_references_there_is_nothing_to_compare_with(name: str) -> None:
     ("name", "message"),
     [
         ("lira", "needs 2 references .* has fewer; .*online: false"),
-        ("shadow", "cannot learn class 0: no reference has an example of it in its training set"),
+        ("shadow", "cannot learn class 0: no reference was trained on an example of this class"),
     ],
 )
 def test_references_that_saw_none_of_the_examples_teach_nothing(name: str, message: str) -> None:
