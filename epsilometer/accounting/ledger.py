@@ -55,7 +55,7 @@ class Sum:
     def describe(self) -> str:
         """Return the sum in a few words."""
         delta = f" and delta {self.delta:g}" if self.delta else ""
-        more = f", and {self.unbounded} releases that bound nothing" if self.unbounded else ""
+        more = f", and {self.unbounded} release{'s' * (self.unbounded > 1)} without a bound" if self.unbounded else ""
         return f"epsilon {self.epsilon:g}{delta}{more}"
 
 
@@ -164,7 +164,9 @@ class Ledger:
         if path.is_file():
             return path.read_bytes()
         if (self.folder / _ENTRIES).stat().st_size:
-            raise UserError(f"{path} is missing, without which {_ENTRIES} cannot be read; restore it", "EPS-L014")
+            raise UserError(
+                f"{path} is missing, and {_ENTRIES} cannot be read without this key; restore the key file", "EPS-L014"
+            )
         with whole(path, private=True) as file:
             file.write(secrets.token_bytes(32))
             file.flush()
@@ -206,7 +208,7 @@ def _largest(sums: Any) -> Sum:
 
 def _refusal(standing: Standing) -> str:
     return (
-        f"{standing.again:,} of these people are in an earlier release of the ledger. With this release the largest "
-        f"sum of one person goes from {standing.before.describe()} to {standing.after.describe()}, so the epsilon "
-        "stated for the earlier release no longer holds; release again with --again, or leave these people out"
+        f"{standing.again:,} of these people are in an earlier release of the ledger. This release raises the largest "
+        f"budget spent for one person from {standing.before.describe()} to {standing.after.describe()}, so the earlier "
+        "statement no longer holds; allow this with --again, or leave these people out"
     )

@@ -40,13 +40,15 @@ class VonMisesFisher:
 
     def __post_init__(self) -> None:
         if not self.dimensions:
-            raise UserError("a draw needs at least one part, got none; give the length of the gradient", "EPS-L003")
+            raise UserError(
+                "dimensions is empty; give the length of the gradient, or the length of each part", "EPS-L003"
+            )
         for dimension in self.dimensions:
             check_concentration(self.kappa, dimension)
         if self.kappa > MOST_CONCENTRATED:
             raise UserError(
-                f"kappa must be at most {MOST_CONCENTRATED:g}, got {self.kappa:g}: with less noise no bracket of "
-                "epsilon is known; set a smaller kappa",
+                f"kappa must be at most {MOST_CONCENTRATED:g}, got {self.kappa:g}, since no bounds on epsilon "
+                "are known for less noise; set a smaller kappa",
                 "EPS-L004",
             )
 

@@ -129,8 +129,8 @@ def caveat(schedule: Schedule, delta: float) -> str | None:
     if delta * schedule.texts < 1:
         return None
     return (
-        f"delta {delta:g}, common in papers, is at least one over the {schedule.texts} texts, so a mechanism that "
-        "publishes one text would satisfy it; for a guarantee set a smaller delta (--delta)"
+        f"delta {delta:g} is at least one over the {schedule.texts} texts. Such a delta is common in papers, but a "
+        "mechanism that publishes one text satisfies it; for a guarantee set a smaller delta (--delta)"
     )
 
 

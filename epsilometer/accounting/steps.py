@@ -70,8 +70,8 @@ def steps_of(release: Release, schedule: Schedule, neighbours: Neighbours) -> St
     kappa, dimensions = release.kappa, release.dimensions
     if neighbours is Neighbours.ADDED_OR_REMOVED:
         raise UserError(
-            "directional noise has no epsilon for neighbours with an example added or removed, since an average of L "
-            "- 1 unit vectors has another direction than one of L; set neighbours to replaced or zeroed",
+            "directional noise has no finite epsilon if an example is added or removed; set neighbours to replaced or "
+            "zeroed",
             "EPS-L011",
         )
     if neighbours is Neighbours.REPLACED:

@@ -253,7 +253,7 @@ def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:
     for column in columns:
         if rows := (checked[column].is_null().arg_true() + 1).to_list():
             rule = "must be a number" if column == "epsilon" else "must be a string"
-            hidden = ": if a missing rewrite were empty text, it would count as perfectly hidden"
+            hidden = ", since an empty rewrite would count as perfectly hidden"
             raise UserError(
                 f"{name}: {column} {rule}, which {by_number('row', rows)} of {len(checked):,} "
                 f"{'does' if len(rows) == 1 else 'do'} not have; leave these rows out{hidden * (column == 'rewrite')}",

@@ -56,7 +56,9 @@ def trials_for_width(loss: float, width: float, power: float, candidates: int, a
     """
     _check(power, candidates, alpha)
     if not (width > 0 and loss >= 0 and math.isfinite(loss)):
-        raise UserError(f"loss must be finite and not below 0, width above 0, got {loss:g} and {width:g}", "EPS-A142")
+        raise UserError(
+            f"loss must be finite and >= 0, and width > 0, got loss {loss:g} and width {width:g}", "EPS-A142"
+        )
     right = success_bound(loss, candidates)
 
     def enough(trials: int) -> bool:

@@ -148,7 +148,10 @@ def publish_lines(publisher: Publisher, file: Path | None, out: Path | None, row
     UserError with the line number for a line in another encoding.
     """
     if out is not None and out.suffix in (".gz", ".zst"):
-        raise UserError(f"lines are not written compressed, got --out {str(out)!r}; leave out {out.suffix}", "EPS-A148")
+        raise UserError(
+            f"rewritten lines cannot be compressed, got --out {str(out)!r}; leave out the ending {out.suffix}",
+            "EPS-A148",
+        )
     length, count = math.inf, None
     lines: Iterable[bytes] = sys.stdin.buffer
     if file is not None:

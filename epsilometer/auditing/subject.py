@@ -81,7 +81,8 @@ def subject(
     applied = applicable(chosen, built)
     if attacks is not None and (idle := [name for name in chosen if name not in applied]):
         raise UserError(
-            f"{', '.join(idle)} cannot attack {label(mechanism)}, so it would judge nothing; leave it out", "EPS-A155"
+            f"{', '.join(idle)} cannot attack {label(mechanism)}; leave {'them' if len(idle) > 1 else 'it'} out",
+            "EPS-A155",
         )
     design = Design(temperature=temperature_of(attacks)) if design is None else design
     return Subject(

@@ -60,12 +60,14 @@ def accepted(params: TextsParams, of: Subject, name: str, file: Path) -> dict[st
     }
     if not rows:
         raise UserError(
-            f"{file} has no row of {of.name} on {dataset} at this epsilon; accept an audit that has one", "EPS-S072"
+            f"{file} has no row of {of.name} on {dataset} at this epsilon; audit this epsilon, then accept the new "
+            "results (epsilometer results accept)",
+            "EPS-S072",
         )
     trials, _ = trial_set(params, dataset)
     if any(measured.trial_set != trials for measured in rows.values()):
         raise UserError(
-            f"{file} has other texts or trials of {dataset}; audit, then accept the new results "
+            f"{file} was accepted with other texts or trials of {dataset}; run the audit, then accept the new results "
             "(epsilometer results accept)",
             "EPS-S073",
         )

@@ -76,7 +76,7 @@ class RewriteSource(Rewriting):
         reads_file = self.rewrites is None or bool(question.columns)
         if reads_file and self.file is None:
             read = f", with the column {', '.join(question.columns)}" if question.columns else ""
-            raise UserError(f"give a FILE of texts{read or ' (only --rewrites needs none)'}", "EPS-U009")
+            raise UserError(f"give a FILE of texts{read or '; only --rewrites works without one'}", "EPS-U009")
         if self.rewrites is not None and (self.epsilons or (self.file and not reads_file)):
             raise UserError("leave out FILE and --epsilons: --rewrites has texts and epsilons of its own", "EPS-U010")
         self.check_needs()

@@ -119,8 +119,8 @@ def calibrate(
     Without a FILE it needs the data sets that `make audit` prepared. It then stores its measurements in
     data/calibrating, to resume a stopped search and to reuse them for another target.
 
-    With --question it searches by another question's figure: the largest one over its attacks or kinds. Measurements
-    of other questions are not stored.
+    With --question, the target is for the largest figure of that question over its attacks or kinds. Measurements of
+    other questions are not stored.
 
     The exit code is 3 if a search does not end with status `found`.
     """
@@ -221,7 +221,7 @@ class AtLossOptions:
             return
         if file is None or any(epsilon is not None for _, epsilon in sides):
             raise UserError(
-                "--at-loss needs a FILE of texts and mechanisms without an epsilon, as `compare tem mvc FILE`",
+                "--at-loss needs a FILE of texts and mechanisms without an epsilon, for example `compare tem mvc FILE`",
                 "EPS-U093",
             )
         if self.out is not None and not of_text:
@@ -253,11 +253,11 @@ def compare(
     """Test which of two mechanisms leaks less.
 
     Both are attacked on the same trials. McNemar's exact test, with Holm's correction, compares the outcomes. For
-    another --question it is the sign test on the trials whose outcomes differ. Without a FILE it reads two entries of
-    `questions` in params.yaml that have the same settings, data set and trials.
+    another --question, the sign test compares the trials whose outcomes differ. Without a FILE, the command reads two
+    entries of `questions` in params.yaml that have the same settings, data set and trials.
 
     With --at-loss each mechanism is first calibrated to that loss, by at most --budget rewrites, with candidates as
-    --match says; --set is for the first one. The exit code is 3 if one of them could not be calibrated.
+    --match says; --set is for the first one. The exit code is 3 if a mechanism could not be calibrated.
 
     With --out, the losses and the mean cosine of text and rewrite (jaccard without the extra `models`) are also written
     for a paper: at-loss.pdf, at-loss-table.tex (LaTeX with booktabs) and at-loss-text.tex.

@@ -123,7 +123,8 @@ def plan(
 ) -> None:
     """Compute the trials that an audit needs.
 
-    This number refutes a claim, or measures a loss, with the best adversary; a weaker adversary needs more trials.
+    Prints the number of trials with which the best adversary refutes a claim, or measures a loss. A weaker adversary
+    needs more trials.
     """
     from epsilometer.auditing.planning import trials_for_width, trials_to_refute
 

@@ -166,7 +166,7 @@ def gate(
     report: Reports = [],  # noqa: B006
     suggest: Annotated[
         Path | None,
-        typer.Option(help="Propose limits from what leaks today, and write the workflow (.yml) that keeps them."),
+        typer.Option(help="Measure today's leaks, propose limits, and write a workflow (.yml) that checks them."),
     ] = None,
     schema: Annotated[bool, schema_option(_schema)] = False,
 ) -> None:
@@ -178,11 +178,11 @@ def gate(
     service withheld. The exit code is 0 (passed), 1 (beyond a limit), 3 (open) or 2 (an error of the input, or of the
     mechanism).
 
-    With --cell, --baseline is the project's folder `baseline`. With --accept, --budget is the number of rewrites. The
-    default of --temperature is that of --baseline; without a baseline -10000 if an attack embeds texts, else 0.
+    With --cell, --baseline is the project's folder `baseline`. With --accept, --budget is the number of rewrites.
+    --temperature defaults to that of --baseline. Without a baseline, it is -10000 if an attack embeds texts, else 0.
 
-    --suggest measures surviving identifiers, and with `--with attribute.attribute=COLUMN` or `--with
-    linking.author=COLUMN` these, too; its exit code is 3 if it can propose no limit.
+    --suggest measures surviving identifiers; `--with attribute.attribute=COLUMN` and `--with linking.author=COLUMN` add
+    those questions. The exit code is 3 if no limit can be proposed.
     """
     from epsilometer.doors.gate import exit_code
     from epsilometer.doors.gate import gate as judge

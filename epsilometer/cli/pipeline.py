@@ -56,10 +56,7 @@ def compose() -> None:
 def why(
     stage: Annotated[str | None, typer.Argument(help="A stage, such as rewrite@queries-tem (default: all).")] = None,
 ) -> None:
-    """List the changes since a stage last ran.
-
-    Changes are listed of files, packages, settings and inputs.
-    """
+    """List the files, packages, settings and inputs that changed since a stage last ran."""
     from epsilometer.pipeline.current import records
     from epsilometer.pipeline.params import read
     from epsilometer.pipeline.why import addresses, reasons

@@ -53,8 +53,8 @@ def tables(
 ) -> None:
     """Write all tables as data, and cite them.
 
-    The tables come with the date, commit, hardware and minutes of the audit. Afterwards, the figures that the
-    project's pages in docs/ cite from these tables are filled in.
+    The tables come with the date, commit, hardware and minutes of the audit. The command then updates
+    the figures that the project's pages in docs/ cite from these tables.
     """
     from epsilometer.pipeline.params import read
     from epsilometer.pipeline.reporting import write_tables
@@ -84,8 +84,8 @@ def export(
     """Write or print a table, for a paper or a spreadsheet.
 
     Without FILE the table is printed. Estimates have their main columns, other tables all columns. In Markdown and
-    LaTeX lower bounds are rounded down, upper bounds up, and a loss that reached its ceiling is marked ≥. One of the
-    main columns there, `interval`, is the loss with its bounds: `.82 [.6, 1.1]`.
+    LaTeX lower bounds are rounded down, upper bounds up, and a loss that reached its ceiling is marked ≥. There, the
+    column `interval` is the loss with its bounds: `.82 [.6, 1.1]`.
     """
     from epsilometer.auditing.results.losses import ALL, chosen
     from epsilometer.report import export as tables
@@ -204,9 +204,9 @@ def dossier(
 ) -> None:
     """Write two pages about one release, for a decision.
 
-    A page to sign and a page of evidence.
+    One page is to sign, the other has the evidence.
 
-    The pages are HTML, PDF and JSON. The default of --epsilon is the largest budget within the limits, else the
+    Both are written as HTML, PDF and JSON. The default of --epsilon is the largest budget within the limits, else the
     smallest budget. No text is shown. An unfinished audit is refused.
     """
     from epsilometer.pipeline.dossier import write

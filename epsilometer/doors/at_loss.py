@@ -90,7 +90,8 @@ def calibrated_to(
     labels = [api.label(name) for name in named]
     if len(named) < 2 or len(set(labels)) < len(labels):
         raise UserError(
-            f"a comparison takes two different mechanisms or more, got {', '.join(labels)}; name others", "EPS-Q071"
+            f"a comparison needs at least two different mechanisms, got {', '.join(labels)}; name another one",
+            "EPS-Q071",
         )
     settings = mechanisms if isinstance(mechanisms, Mapping) else {}
     listed = api.distinct(texts["text"].to_list() if isinstance(texts, pl.DataFrame) else texts)
@@ -114,8 +115,8 @@ def calibrated_to(
         of = replace(each, pool=pool)
         row = searched(partial(calibrate, WhichText(), of, target, search))
         rows.append({"mechanism": of.name, "target": target, **row})
-        end = f"at epsilon {row['epsilon']:g}" if row["status"] == FOUND else f"{row['status']}: {row['reason']}"
-        note(f"{number} of {len(every)} mechanisms calibrated: {of.name} {end}")
+        end = f"epsilon {row['epsilon']:g}" if row["status"] == FOUND else f"{row['status']} ({row['reason']})"
+        note(f"calibration {number} of {len(every)}: {of.name}: {end}")
         if row["status"] == FOUND:
             subjects.append(of.at(row["epsilon"]))
     return AtLoss(target=target, texts=len(pool.texts), search=search, design=used, calibrated=rows, subjects=subjects)

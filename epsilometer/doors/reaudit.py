@@ -112,7 +112,10 @@ def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
     now = {"mechanism": of.name, "epsilon": stored(of.epsilon), "texts": of.digest}
     for what, value in now.items():
         if (then := getattr(before, what)) != value:
-            raise UserError(f"the baseline is of {what} {then}, not {value}; accept a new baseline", "EPS-Q017")
+            raise UserError(
+                f"the baseline was accepted for {what} {then}, but this re-audit has {value}; accept a new baseline",
+                "EPS-Q017",
+            )
     of = of.seeded(before.seed)
     # If the clock was set back, an earlier year's alpha must not count as unspent.
     date = max([*before.reaudits, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"])

@@ -81,7 +81,9 @@ def observed_in(row: Mapping[str, Any]) -> Observed:
         data = Means(values.tolist(), row["trials"] // len(values))
     else:
         raise UserError(
-            f"the figure {row['figure']} cannot be restored from its outcomes; compare on a FILE of texts", "EPS-Q022"
+            f"the figure {row['figure']} cannot be restored from its stored outcomes; compare the mechanisms on a FILE "
+            "of texts",
+            "EPS-Q022",
         )
     evidence = Evidence(row["figure"], By(row["by"]), scale, data, covers=Covers(row["covers"]))
     return Observed(evidence, values, [(row["drawn"], True)])

@@ -76,15 +76,15 @@ def _of_identifiers(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, An
         most = max(worst[kind]["high"] for kind in hidden)
         trials = max(worst[kind]["trials"] for kind in hidden)
         said = (
-            f"a share of at most {rounded(most, 3, UP):g} of {', '.join(hidden)} survives ({trials} texts for each "
-            "shape)"
+            f"a share of at most {rounded(most, 3, UP):g} of each kind survives: {', '.join(hidden)} ({trials} texts "
+            "for each shape)"
         )
         proposals.append(Proposal("identifiers", _least(SHARES, most), {**settings, "kinds": hidden}, said))
     for kind, row in worst.items():
         if kind not in hidden:
             survivors = round(row["point"] * row["trials"])
             shape = row["figure"].removeprefix("identifiers: ")
-            said = f"{survivors} of {row['trials']} survive of {shape}; hide more of them first"
+            said = f"{survivors} of {row['trials']} survive ({shape}); hide more of them before setting a limit"
             proposals.append(Proposal("identifiers", None, {}, said))
     return proposals
 
@@ -95,8 +95,8 @@ def _of_loss(name: str, rows: Sequence[Mapping[str, Any]], settings: Mapping[str
     limit = _least(LOSSES, row["high"])
     shown = f"attackers show {row['point']:.2f} nats ({row['trials']:,} trials)"
     if limit is None:
-        return Proposal(name, None, settings, f"{shown}; leak less, or give more texts, first")
-    return Proposal(name, limit, settings, f"{shown}, and at most {rounded(row['high'], 2, UP):g}")
+        return Proposal(name, None, settings, f"{shown}; reduce the leak, or give more texts")
+    return Proposal(name, limit, settings, f"{shown}; the upper bound is {rounded(row['high'], 2, UP):g}")
 
 
 def _least(steps: Sequence[float], most: float) -> float | None:
@@ -123,7 +123,7 @@ def workflow(inputs: Mapping[str, str], proposals: Sequence[Proposal]) -> str:
     job = {"runs-on": "ubuntu-latest", "timeout-minutes": 30, "steps": [checkout, python, gate]}
     whole = {"name": "privacy", "on": ["pull_request"], "permissions": {"contents": "read"}, "jobs": {"gate": job}}
     about = [
-        "# The limits are the round numbers above what the mechanism leaks today (epsilometer gate --suggest):",
+        "# Each limit is the smallest round number not below today's upper bound (epsilometer gate --suggest):",
         *(f"# {' '.join(str(each).split())}" for each in proposals),
         "# ./tools/epsilometer is the repository of epsilometer, a submodule of this one.",
     ]

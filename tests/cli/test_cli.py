@@ -252,7 +252,7 @@ MISTAKEN = {
 MISTAKES = {
     "": "give one of --mechanism, --command, --endpoint and --rewrites",
     "texts.csv --mechanism identity --command cat": "give one of",
-    "--mechanism identity": "give a FILE of texts (only --rewrites needs none)",
+    "--mechanism identity": "give a FILE of texts; only --rewrites works without one",
     "texts.csv --text query --mechanism randomized_response": "epsilons is not set",
     "texts.csv --rewrites texts.csv": "leave out FILE and --epsilons",
     "texts.csv --mechanism identity": "unknown text column 'text'; to see the file's names",

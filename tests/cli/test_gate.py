@@ -313,7 +313,7 @@ def test_a_cell_against_the_baseline_of_its_project(tmp_path, monkeypatch, capsy
     (folder / "songs.txt").write_text("\n".join(f"rather sing song {i} of artist {i}" for i in range(20)))
     prepare.main("songs")
     assert run(*cell) == 2
-    assert "has other texts or trials of songs; audit, then accept" in capsys.readouterr().err
+    assert "was accepted with other texts or trials of songs; run the audit, then accept" in capsys.readouterr().err
     text = (folder / "params.yaml").read_text()
     (folder / "params.yaml").write_text(text.replace("{lexical: {}}", "{length: {}}"))
     assert run(*cell) == 2

@@ -197,7 +197,7 @@ def test_commands(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
     assert code == 0, err
     assert {path.name for path in Path("out").iterdir()} == {"at-loss.pdf", "at-loss-table.tex", "at-loss-text.tex"}
     assert "mine and half leak differently" in out
-    assert "2 of 2 mechanisms calibrated: half.py at epsilon" in err
+    assert "calibration 2 of 2: half.py: epsilon" in err
     code, both, _ = call(capsys, "compare", *at, "--json")
     assert code == 0
     assert json.loads(both)[0]["finding"].startswith("no evidence that mine.py=")

@@ -51,8 +51,9 @@ def test_a_kind_that_is_hidden_gets_a_limit_which_the_gate_keeps(folder: Path, c
     words = ["gate", "people.jsonl", "--mechanism", "masker.py"]
     code, out, err = call(capsys, *words, "--suggest", "privacy.yml")
     assert code == 0, err
-    assert re.search(r"identifiers: a limit of 0\.05; a share of at most 0\.04\d of e-mail address survives", out)
-    assert "identifiers: no limit; 120 of 120 survive of name, " in out
+    share = r"a share of at most 0\.04\d of each kind survives: e-mail address"
+    assert re.search(rf"identifiers: a limit of 0\.05; {share}", out)
+    assert "identifiers: no limit; 120 of 120 survive (name, " in out
     inputs = inputs_of("privacy.yml")
     assert inputs == {
         "texts": "people.jsonl",

@@ -54,7 +54,9 @@ class Attacking:
                 raise unknown("attacker", name, (*LEARNERS, DETECTOR))
         if not all(size >= 1 for size in self.authors):
             raise UserError(
-                f"authors must be numbers of texts of one author, 1 or more, got {list(self.authors)}", "EPS-S020"
+                f"authors must be whole numbers >= 1, got {list(self.authors)}; each is the number of one author's "
+                "texts that are read together",
+                "EPS-S020",
             )
 
     def noise(self, *name: str) -> Noise:

@@ -42,14 +42,14 @@ def paired(table: pl.DataFrame, path: str | Path = "the table of rewrites") -> p
     gaps = recorded[REWRITE].is_null() | recorded[_ORIGINAL].is_null()
     if missing := (gaps.arg_true() + 1).to_list():
         raise UserError(
-            f"{path}: an original or a rewrite is missing in {by_number('row', missing)} of {len(recorded):,}; leave "
-            "these rows out: if a missing rewrite were empty text, it would count as perfectly hidden",
+            f"{path}: the original or the rewrite is missing in {by_number('row', missing)} of {len(recorded):,}; "
+            "leave these rows out, since an empty rewrite would count as perfectly hidden",
             "EPS-S036",
         )
     again = ~recorded.select(pl.struct("key", "epsilon").is_first_distinct()).to_series()
     if twice := (again.arg_true() + 1).to_list():
         raise UserError(
-            f"{path}: the original of {by_number('row', twice)} has another rewrite already; keep one rewrite "
+            f"{path}: the original of {by_number('row', twice)} has a rewrite in an earlier row; keep one rewrite "
             "per text and epsilon",
             "EPS-S037",
         )

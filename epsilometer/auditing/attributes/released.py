@@ -111,8 +111,8 @@ def check_apart(training: Released, test: Released) -> None:
     ):
         if shared := len({*own} & {*other}):
             raise UserError(
-                f"{shared} {what} of the test part are among those that attackers learn from, so the results would "
-                "not hold for other texts; leave them out of one part",
+                f"{shared} {what} are in both the test part and the training part, so the results would not hold for "
+                "other texts; leave them out of one part",
                 "EPS-S042",
             )
 

@@ -80,7 +80,7 @@ class Events:
         above = self._gain[often] - self._cost[seldom]
         if above.max() > proved[trait]:
             cut = cuts[above.argmax()]
-            likelier = f"any text that a classifier takes for {self._inputs[first]} at log-odds of {cut:.2f} or more"
+            likelier = f"any text that a classifier assigns to {self._inputs[first]} at log-odds >= {cut:.2f}"
             return Event(likelier, odds >= cut)
         return Event(str(self._names[trait]), self._traits[:, [trait]].toarray()[:, 0] > 0)
 

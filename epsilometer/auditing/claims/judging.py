@@ -39,14 +39,14 @@ def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.Da
             if finding.verdict == VIOLATED:
                 unit = "nats" if guarantee is None or guarantee.curve is None else guarantee.curve.unit
                 note(
-                    f"the claim is violated{at_budget(epsilon)}: the stated output distribution loses "
-                    f"{finding.worst:.6g} {unit} between two of {finding.inputs:,} inputs, but the claim is "
+                    f"the claim is violated{at_budget(epsilon)}: under the stated output distribution, the loss "
+                    f"between two of {finding.inputs:,} inputs is {finding.worst:.6g} {unit}, more than the claimed "
                     f"{finding.claimed:.6g}"
                 )
         if rows and finding.inputs < (every := len(list(mechanism.inputs))):
             note(
                 f"the claim was compared with the stated output distribution for all pairs of {finding.inputs:,} of "
-                f"{every:,} inputs; run `epsilometer claims` for more"
+                f"{every:,} inputs; run `epsilometer claims` to compare more inputs"
             )
     return pl.DataFrame(rows, schema=dict(CLAIMS))
 

@@ -42,7 +42,7 @@ def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
         twice = _repeated(first, 2)
         claimed = _claimed(mechanism, finding.epsilon, first, twice)
         if math.isfinite(claimed):
-            reason = f"what is released shows whether a text has {units} or {2 * units} units"
+            reason = f"the release shows whether a text has {units} or {2 * units} units"
             return _violated(finding, reason, (first, twice, output), claimed=claimed, worst=math.inf)
     delta = claim.delta if (claim := mechanism.guarantee(finding.epsilon)) else 0.0
     same_laws = all(np.array_equal(rows.row(i + 2), np.tile(rows.row(i), 2)) for i in range(2))
@@ -54,7 +54,7 @@ def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
         # The loss is computed for each length, since a mechanism may truncate texts.
         loss = _loss(mechanism, finding.epsilon, *longer, delta=delta)
         if loss > claimed + rounding(claimed):
-            reason = f"units are drawn one by one, so that the losses of {count * units} add up"
+            reason = f"units are drawn independently, so the losses of {count * units} units add up"
             witness = *longer, _repeated(output, count)
             return _violated(finding, reason, witness, claimed=claimed, worst=loss)
     finding = _of_neighbours(mechanism, finding, units=units, delta=delta)
@@ -82,8 +82,8 @@ def _of_neighbours(mechanism: Mechanism, finding: Finding, *, units: int, delta:
             loss = _loss(mechanism, finding.epsilon, text, other, delta=delta)
             if loss > claimed + rounding(claimed):
                 reason = (
-                    "two texts that differ in one unit lose more than is claimed: the law of a unit may depend on "
-                    "other units"
+                    f"the loss between two texts of {2 * units} units exceeds the claim; the law of a unit may depend "
+                    "on other units"
                 )
                 return _violated(finding, reason, (text, other, _repeated(output, 2)), claimed=claimed, worst=loss)
     return finding

@@ -60,7 +60,7 @@ def _metric_rules(metric: Measures) -> Iterator[Rule]:
     def empty() -> str | None:
         left, right = ["", "", TEXTS[0]], ["", TEXTS[0], ""]
         if np.isinf(values := metric.measure(left, right)).any() or values.shape != (3,):
-            return "texts without a word have an infinite number or none; return a number or NaN for each"
+            return "texts without a word get an infinite number or none; return a finite number or NaN for each pair"
         return None
 
     yield "measure exists and returns a number per pair", interface

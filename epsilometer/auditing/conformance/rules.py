@@ -62,5 +62,6 @@ def refuses(component: object, name: str, arguments: int) -> str | None:
     try:
         inspect.signature(getattr(component, name)).bind(*[None] * arguments)
     except TypeError:
-        return f"{name}{inspect.signature(getattr(component, name))} cannot be called with {arguments} arguments"
+        signature = inspect.signature(getattr(component, name))
+        return f"{name}{signature} cannot be called with {arguments} positional arguments; change its parameters"
     return None

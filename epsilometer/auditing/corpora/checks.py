@@ -68,7 +68,7 @@ def check(mechanism: CorpusMechanism, corpus: PrivateCorpus, epsilon: float) -> 
         noun = "people" if by_user else "texts"
         raise UserError(
             f"at epsilon {epsilon:g} the votes of {units:,} {noun} are too few for the noise; give {needed:,} {noun}, "
-            "a larger epsilon, fewer labels or a smaller m",
+            "a larger epsilon, fewer labels or fewer exemplars (m)",
             "EPS-A205",
         )
 
@@ -88,7 +88,7 @@ def _check_labels(mechanism: CorpusMechanism, corpus: PrivateCorpus) -> None:
         if label in listed:
             people.setdefault(label or "", set()).add(person)
     if not people:
-        raise UserError("no text has a label of --labels; check their spelling", "EPS-A207")
+        raise UserError("no text has any of the labels given with --labels; check the spelling", "EPS-A207")
     single = sum(len(each) == 1 for each in people.values())
     if single > len(people) / 2:
         raise UserError(
@@ -117,11 +117,13 @@ class ForTheCurator:
         """Return a line for each figure."""
         lines = [f"{self.people:,} people"]
         if self.f1 is not None:
-            lines.append(f"macro F1 {self.f1:.3f} on {self.sample:,} private texts, if trained on the release")
+            lines.append(
+                f"macro F1 {self.f1:.3f} on {self.sample:,} private texts, for a classifier trained on the release"
+            )
         if self.far is not None and self.near is not None:
             lines.append(
                 f"{self.far:.1%} of {self.sample:,} private texts are unlike every released text (cosine below {FAR}), "
-                f"{self.near:.1%} are nearly the same as one (above {NEAR})"
+                f"{self.near:.1%} are nearly equal to a released text (cosine above {NEAR})"
             )
         return lines
 

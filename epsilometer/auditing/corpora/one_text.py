@@ -42,8 +42,8 @@ class OneText:
     def __init__(self, mechanism: VoteHistogram, m: int, labels: Mapping[str, str] | None = None) -> None:
         if mechanism.neighbours != "replaced" or mechanism.most != 1 or mechanism.delta:
             raise UserError(
-                "the view of one text needs one text per person, neighbours that are replaced, and Laplace noise; for "
-                "other releases use vote_loss or rounds_loss of epsilometer.auditing.corpora",
+                "the view of one text needs one text per person (most: 1), neighbours: replaced, and Laplace noise "
+                "(delta: 0); for other releases use vote_loss or rounds_loss of epsilometer.auditing.corpora",
                 "EPS-A197",
             )
         if bool(mechanism.labels) != bool(labels):
@@ -79,7 +79,7 @@ class OneText:
         own = [self.labels.get(text) for text in texts]
         if self.rounds > 1 and len(set(own)) < len(own):
             raise UserError(
-                "texts with one label may share a cell in some of several rounds; give one text for each label, or use "
+                "with several rounds, texts with the same label may share a cell; give one text for each label, or use "
                 "rounds_loss of epsilometer.auditing.corpora",
                 "EPS-A235",
             )

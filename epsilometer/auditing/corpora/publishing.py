@@ -33,13 +33,13 @@ from epsilometer.runtime.withholding import withheld
 
 _COVERS = (
     "Completed runs that are published. A run may be refused (too few people, one person with too many texts, or "
-    "private texts that are also public), and the absence of its release may reveal that."
+    "private texts that are also public), and a missing release may reveal the refusal."
 )
 _NOT_CLAIMED = [
     "that the release is anonymous, or lawful to publish",
     "that people mentioned in texts of others are protected: the claim covers a text's author",
-    "that the public texts, or the public encoder, have not seen the private texts",
-    "that a private sentence is unlike every released one: these were public, or a public model wrote them",
+    "that the private texts are absent from the public texts and from the training data of the public encoder",
+    "that no released sentence resembles a private one",
 ]
 
 

@@ -70,7 +70,7 @@ def combine(pieces: Sequence[Evidence], *, below: float, above: float) -> Combin
     if low_bound is None or not crossed:
         return Combined(low_bound, highs[0] if highs else None)
     (value, by), (end, of) = low_bound, crossed[0]
-    said = f"a contradiction: at least {value:.4g} by {by}, at most {end:.4g} by {of}, which is dropped"
+    said = f"a contradiction: at least {value:.4g} by {by}, but at most {end:.4g} by {of}; the upper bound is dropped"
     others = [high for high in highs if high not in crossed]
     return Combined(low_bound, next(iter(others), None), (said, of))
 

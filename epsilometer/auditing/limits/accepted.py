@@ -100,12 +100,16 @@ class Accepted(BaseModel):
         if self.temperature != of.design.temperature:
             raise UserError(
                 f"{path} was accepted at temperature {self.temperature:g}, not {of.design.temperature:g}; leave out "
-                "--temperature, which a baseline gives",
+                "--temperature, since the baseline sets it",
                 "EPS-A122",
             )
         for name, count in self.attacks.items():
             if name in of.attacks and self.version != _FIRST and count.settings != chosen_settings(of.attacks[name]):
-                raise UserError(f"{path} was accepted with other settings of the attack {name}; use them", "EPS-A123")
+                raise UserError(
+                    f"{path} was accepted with other settings of the attack {name}; use these settings, or accept a "
+                    "new baseline (--accept)",
+                    "EPS-A123",
+                )
         return {
             name: estimate(count.successes, count.trials, self.candidates, self.alpha)
             for name, count in self.attacks.items()

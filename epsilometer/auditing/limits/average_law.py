@@ -50,7 +50,7 @@ def average_by_law(
         evidence = Evidence(f"{limit.scale.measure}{BY_LAW}", by, limit.scale, bounds, covers=Covers.EVERYONE)
         return Observed(evidence, row={"unrefuted": rewrites}), None
     why = f"rewrites {'cannot be compared with' if p is None else 'refute'} the stated law"
-    note(f"{why}{at_budget(of.epsilon)}, so its bound is ignored; attacks run")
+    note(f"{why}{at_budget(of.epsilon)}, so its bound is ignored and attacks run instead")
     return None, why
 
 

@@ -55,7 +55,10 @@ class Noticed:
 
     def said(self) -> str:
         """Return one sentence, with the smallest difference that would be detected."""
-        rates = f"{self.attack} is right in {self.distinct:.0%} of them and in {self.trials:.0%} of the same trials"
+        rates = (
+            f"{self.attack} is right for {self.distinct:.0%} of these texts, and in {self.trials:.0%} of the audit's "
+            "trials on them"
+        )
         if self.differs:
             return (
                 f"batches of distinct texts under the operating system's noise ({self.texts} in all) are rewritten "

@@ -42,6 +42,7 @@ class Scope:
             said.append(
                 "the attack shadow found no leak beyond the limit by repeated queries; other leaks may exist"
                 if self.query_access
-                else "no adversary with query access (shadow) guessed: a leak that only repeated queries show may pass"
+                else "the attack shadow, which has query access, did not run: a leak that only repeated queries "
+                "show may pass"
             )
         return [*said, UNSEEN] if passed and self.black_box else said

@@ -63,7 +63,7 @@ def check_released(mechanism: HasPublicReleases, rewrites: Iterable[str]) -> Non
     """Raise UserError if some rewrites are not among a mechanism's `public_releases`."""
     if strange := len({*rewrites} - {*mechanism.public_releases}):
         raise UserError(
-            f"{strange} rewrites are not among the `public_releases` of {type(mechanism).__name__}; list all that it "
-            "can release there, or leave it out",
+            f"{strange} rewrites are not among the `public_releases` of {type(mechanism).__name__}; list every text "
+            "that it can release, or remove `public_releases`",
             "EPS-A193",
         )

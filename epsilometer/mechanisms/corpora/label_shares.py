@@ -31,7 +31,7 @@ class LabelShares(NoisyVotes):
     @model_validator(mode="after")
     def _several(self) -> LabelShares:
         if len(self.labels) < 2:
-            raise ValueError("labels must be at least two, as the share of a single one is 1")
+            raise ValueError("give at least two labels; the share of a single label is always 1")
         return self
 
     def votes(self, corpus: PrivateCorpus, epsilon: float, key: bytes) -> NDArray[np.int64]:

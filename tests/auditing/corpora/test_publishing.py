@@ -111,7 +111,7 @@ REFUSED = {
     "labels belong to one person each": with_people(
         [str(i) for i in range(60)], ("music", "food", "weather", *["other"] * 57)
     ),
-    "no text has a label of --labels": with_people([str(i) for i in range(60)], ("other",) * 60),
+    "no text has any of the labels given with --labels": with_people([str(i) for i in range(60)], ("other",) * 60),
 }
 
 

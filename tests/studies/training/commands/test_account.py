@@ -74,7 +74,7 @@ def test_without_an_amount_the_target_finds_one(capsys: pytest.CaptureFixture[st
         (("--noise", "laplace"), "unknown --noise 'laplace'"),
         (("--noise", "vmf", "--kappa", 3), "--noise vmf needs --dimensions"),
         (("--noise", "vmf", "--kappa", -3, "--dimensions", "10"), "kappa must be a finite number > 0"),
-        (("--noise", "vmf", "--kappa", "1e300", "--dimensions", "5"), "no bracket of epsilon is known"),
+        (("--noise", "vmf", "--kappa", "1e300", "--dimensions", "5"), "no bounds on epsilon are known"),
         (("--noise", "vmf", "--kappa", 3, "--dimensions", "1.5"), "whole numbers separated by commas"),
         (("--noise", "vmf", "--kappa", 3, "--dimensions", "10,nan"), "whole numbers separated by commas"),
         (("--noise", "vmf", "--kappa", 3, "--dimensions", "9", "--neighbours", "added or removed"), "replaced"),
