@@ -45,7 +45,8 @@ and the claim b. *Law* sums over all outputs; *bound* is a proof; *density* comp
 
 A theorem *holds* if the docstring proves it and 1,000 words do not refute it (*density* hardly could). *Other
 neighbours* or *other granularity*: the claim covers other pairs or units than ours, so nothing is violated. The next
-column says how released code departs from the paper. A dash means not examined. Quotations come from abstracts, read-mes and two papers.
+column says how released code departs from the paper. A dash means not examined. Quotations come from abstracts,
+read-mes and two papers.
 
 """
 _BELOW = """
