@@ -7,7 +7,7 @@ between a uniform direction and the mean.
 
 **Information** (nats). For any distribution Q of outputs, I(X; Y) <= E_x KL(P_x || Q). With Q the noise about the
 origin, KL is |v_x|^2 / 2 sigma^2 <= 1 / (2 sigma^2). With Q uniform on the sphere, it is kappa E W - ln E e^(kappa U)
-for each part. A text whose identification takes more nats can be identified from its gradient only by luck.
+for each part. A text whose identification takes more nats than this can be identified from its gradient only by luck.
 
 **Exact matches** (Hayes, Mahloujifar and Balle, NeurIPS 2023). Let p0 be the probability that the best guess without
 the gradient is right. An adversary names x on a set of outputs S_x. These sets are disjoint, so their probabilities

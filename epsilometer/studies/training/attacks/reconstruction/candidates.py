@@ -2,8 +2,8 @@
 
 A client sends the noisy gradient y of one text. (In a batch of several texts, the adversary knows the other texts and
 subtracts their gradients.) The adversary knows k candidates, which include the source. It computes the gradient of each
-with the shared model and chooses the candidate of largest likelihood given y. If the source is uniform, no adversary is
-right more often (Neyman and Pearson). The adversary knows the label, so all candidates have the same label.
+with the shared model and chooses the candidate of largest likelihood given y. If all candidates are equally likely, no
+adversary is right more often (Neyman and Pearson). The adversary knows the label, which all candidates have.
 
 Let v_x be the clipped or scaled gradient of candidate x, t the source, n standard normal in R^d, s the standard
 deviation of Gaussian noise, and W the random cosine of a von Mises-Fisher draw of concentration kappa. Then
@@ -111,7 +111,7 @@ class Candidates:
 
         pools:      one pool for the whole gradients, or one for each part if draws are by parts.
         candidates: [n, k], indices of texts in the pool.
-        target:     [n], the slot of the source.
+        target:     [n], the column of the source in `candidates`.
         Raises UserError for a noise whose likelihood is not a function of inner products.
         """
         projections = [_projections(pool, candidates, generator) for pool in pools]
@@ -154,7 +154,7 @@ def _scores(
         square = square + generator.chisquare(pool.size - rank, len(target))  # |n|^2
     w = drawn_cosines(noise.kappa, pool.size, len(target), generator)
     along = normal[rows, target]
-    rest = np.maximum(square - along**2, 1e-12 * square)  # rounding may make it negative
+    rest = np.maximum(square - along**2, 1e-12 * square)  # rounding may make the difference negative
     tangent = np.clip((normal - cosine * along[:, None]) / np.sqrt(rest)[:, None], -1, 1)
     product = w[:, None] * cosine + np.sqrt((1 - w) * (1 + w))[:, None] * tangent
     zero = pool.lengths[candidates] == 0
