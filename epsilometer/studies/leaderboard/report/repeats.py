@@ -1,4 +1,4 @@
-"""Detection of rows that repeat at several losses, at the second budget.
+"""Detection of rows that repeat at several losses, at the second budget (`TAIL`).
 
 If delta at 4 nats, not the loss, limits the budget, then a larger loss allows no larger budget. The rows are then equal
 up to random noise and the precision of the search. Rows also repeat if a mechanism has no budget at several losses, for

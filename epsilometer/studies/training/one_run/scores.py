@@ -7,7 +7,7 @@ with the lowest, and abstains on the others.
 
 r, the number of guesses, may be fixed beforehand. Otherwise several values are tried: the number of all canaries, half
 of it, a quarter, and so on. Each is tested at an equal share of alpha (Bonferroni), and the best result counts. Ties
-are broken by a separate random stream, independent of the coins. Each bound below is proved at confidence 1 - alpha / 2:
+are broken by a separate random stream, independent of the coins. Each bound is proved at confidence 1 - alpha / 2:
 
 - `steinke`: the epsilon at delta by Steinke, Nasr and Jagielski 2023 (`coins`), valid for any mechanism;
 - `f-dp`: the epsilon at delta by Mahloujifar, Melis and Chaudhuri 2024 (`fdp`), valid for any mechanism. This bound is

@@ -20,8 +20,8 @@ By Neyman and Pearson, the best S is a half-space or a cap. For Gaussian noise, 
 one von Mises-Fisher draw, f(p0) = P(W > c), where P(U > c) = p0.
 
 **Two texts.** For Gaussian noise, the likelier text is the source with probability Phi(distance / 2 sigma), where
-distance is that of the two clipped gradients. Let u and u' be the directions of the gradients in R^d, and y a draw
-about u, with q uniform on the unit vectors orthogonal to u. Let v be the unit vector along u - u', a = v'u = |u - u'| /
+distance is that of the two clipped gradients. Let u and u' be the directions of the gradients in R^d, y a draw
+about u, and q uniform on the unit vectors orthogonal to u. Let v be the unit vector along u - u', a = v'u = |u - u'| /
 2, and r the cosine of a uniform direction of R^(d-1). Then
 
     P(v'y > 0) = P(r < W a / sqrt((1 - W^2)(1 - a^2))),    y = W u + sqrt(1 - W^2) q.

@@ -11,11 +11,11 @@ deviation of Gaussian noise, and W the random cosine of a von Mises-Fisher draw 
     Gaussian:         y = v_t + s n,                        score_x = (<v_x, y> - |v_x|^2 / 2) / s^2;
     von Mises-Fisher: y = W u_t + sqrt(1 - W^2) q,          score_x = kappa <u_x, y>,   u_x = v_x / |v_x|,
 
-q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. Both scores depend on n only through two quantities. The products
-p_x = <n, u_x> with the candidates are jointly normal, with the candidates' cosines as covariances. The part of |n|^2
-outside the candidates' span is chi-squared. So a trial can be sampled from the Gram matrix alone, with k random
-numbers, and has exactly the same law as if noise were added to all d numbers of a gradient. If each part of a gradient
-has its own draw, the scores of the parts are added.
+q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. Both scores depend on n only through two quantities: the products
+p_x = <n, u_x>, which are jointly normal with the candidates' cosines as covariances, and the part of |n|^2 outside the
+candidates' span, which is chi-squared. So a trial can be sampled from the Gram matrix alone, with k random numbers, and
+has exactly the same law as if noise were added to all d numbers of a gradient. If each part of a gradient has its own
+draw, the scores of the parts are added.
 
 A score is the log likelihood up to a term that is the same for all candidates. If a candidate's gradient is zero, its
 draw is uniform, and its score is ln M(kappa). M(kappa), the mean of e^(kappa <u, y>) over uniform y, is the normaliser
@@ -104,7 +104,7 @@ class Candidates:
         noises: Sequence[TrainingNoise],
         generator: np.random.Generator,
     ) -> Iterator[Array]:
-        """Yield, for each noise, the log likelihoods [n, k] of the sent gradients under each candidate.
+        """Yield, for each noise, the log likelihoods [n, k] of n sent gradients under each of k candidates.
 
         A common term of all candidates is left out. All noises use the same normal numbers, because sampling them takes
         most of the time.
@@ -194,7 +194,7 @@ def noised(noise: TrainingNoise, lengths: Array) -> tuple[Array, float]:
 def _projections(
     pool: GradientPool, candidates: NDArray[np.integer], generator: np.random.Generator
 ) -> tuple[Array, Array, int]:
-    """Sample a standard normal vector per trial, as far as candidates' scores depend on it.
+    """Sample, per trial, the quantities of a standard normal vector on which candidates' scores depend.
 
     Returns the vector's products [n, k] with the candidates' unit gradients, the squared length [n] of its part in a
     subspace that contains these gradients, and the dimension of the subspace.

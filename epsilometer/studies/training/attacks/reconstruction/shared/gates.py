@@ -3,7 +3,7 @@
 Decepticons (Fowl et al. 2023) sorts tokens into bins by their projection on a random direction. Feed-forward row r is
 open for all tokens whose projection exceeds a threshold, which grows with r, so the gradients of two consecutive rows
 differ by the tokens of one bin. With noise, this wastes nearly all of the gradient. A token is spread over half of the
-rows but decoded from two, and after clipping, the bins have a billionth of the gradient's length. A server that knows
+rows but decoded from two. After clipping, the bins have a billionth of the gradient's length. A server that knows
 the clipping length C and the noise can set the same layers so that the decoded rows get nearly the whole length:
 
 - **Words are codewords.** Row w of the embedding table is a random balanced vector of +-1 on most dimensions. 30,522
