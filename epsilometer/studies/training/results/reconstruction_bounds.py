@@ -2,8 +2,8 @@
 
 All bounds are for one release of one text's gradient, clipped or scaled to length at most 1 (`accounting.releases`).
 They hold for any distribution of texts and any knowledge of the other texts in the batch. For a text x, v_x is this
-gradient and P_x the law of its release. W is the cosine between a von Mises-Fisher draw and its mean, and U that
-between a uniform direction and the mean.
+gradient and P_x the law of its release. W is the cosine between a von Mises-Fisher draw and its mean; U is the
+cosine between a uniform direction and this mean.
 
 **Information** (nats). For any distribution Q of outputs, I(X; Y) <= E_x KL(P_x || Q). With Q the noise about the
 origin, KL is |v_x|^2 / 2 sigma^2 <= 1 / (2 sigma^2). With Q uniform on the sphere, it is kappa E W - ln E e^(kappa U)

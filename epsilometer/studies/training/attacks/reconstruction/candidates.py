@@ -1,8 +1,8 @@
 """Identification of the source among k texts by the optimal adversary, from the noisy gradient of one text.
 
 A client sends the noisy gradient y of one text. (In a batch of several texts, the adversary knows the other texts and
-subtracts their gradients.) The adversary knows k candidates, which include the source. It computes the gradient of each
-with the shared model and chooses the candidate of largest likelihood given y. If all candidates are equally likely, no
+subtracts their gradients.) The adversary knows k candidates, which include the source, computes their gradients
+with the shared model, and chooses the candidate of largest likelihood given y. If all candidates are equally likely, no
 adversary is right more often (Neyman and Pearson). The adversary knows the label, which all candidates have.
 
 Let v_x be the clipped or scaled gradient of candidate x, t the source, n standard normal in R^d, s the standard

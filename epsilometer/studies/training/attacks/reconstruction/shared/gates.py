@@ -122,7 +122,7 @@ def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
     projection, thresholds = _tagging(model, knowledge, codes, tags)
     if tags > 1:
         _tag(weights, projection, causal=model.architecture == "gpt2")
-    # BERT adds the gates' output to the state after the norm multiplied it by GAIN, GPT-2 to the state before that.
+    # BERT adds the gates' output to the state that the norm multiplied by GAIN, GPT-2 to the state before the norm.
     _open(weights, model.longest, thresholds, lift=LIFT * (GAIN if model.architecture == "bert" else 1.0))
     _aim(weights, model)
     return Gates(model.with_parameters(weights.changed), codes, tags)
