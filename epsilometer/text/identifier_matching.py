@@ -121,7 +121,7 @@ def survives_in_part(value: str, source: str, text: str) -> bool:
 
 
 def keys(value: str) -> frozenset[str]:
-    """Return search keys of an identifier. A text in which it survives, other than as a date, contains one of them."""
+    """Return search keys of an identifier. A text in which it survives contains a key, unless it survives as a date."""
     key = _key(value)
     return key.joined | {key.digits, key.phone} - {""}
 

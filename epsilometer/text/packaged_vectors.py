@@ -1,8 +1,8 @@
 """Word vectors in a package of the Python package index: an array of vectors and a table of words in the same order.
 
-A pin {"package": {...}, "words": {"file", "column", "first"}} states the array (.npy), as the file of "package"; the
-table (.parquet) in the same wheel; and the table's column of words. "first" is the number of words to read from the
-start; without "first", all words are read. Arrays of Python objects are refused, since they are pickles.
+A pin is {"package": {...}, "words": {"file", "column", "first"}}. The file of "package" is the array (.npy). "file" is
+the table (.parquet) in the same wheel, and "column" its column of words. "first" is the number of words to read from
+the start; without "first", all words are read. Arrays of Python objects are refused, since they are pickles.
 """
 
 from __future__ import annotations

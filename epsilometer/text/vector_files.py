@@ -198,7 +198,7 @@ def _tokens(folder: Path) -> tuple[list[tuple[str, int]], str]:
             "folder, with the files written by save_pretrained() of its tokeniser",
             "EPS-D065",
         ) from error
-    if isinstance(vocabulary, dict) and "merges" not in model:  # WordPiece, whose tokens may contain the marks
+    if isinstance(vocabulary, dict) and "merges" not in model:  # WordPiece, which does not mark the starts of words
         return tokens, ""
     counts = {mark: sum(token.startswith(mark) for token, _ in tokens) for mark in "▁Ġ"}
     mark = max(counts, key=counts.__getitem__)

@@ -71,7 +71,7 @@ _LIMITED = threading.local()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run matrix products on one thread. Entering takes as long as a small product, so enter once around many."""
+    """Run matrix products on one thread. Entering takes as long as a small product, so enter once for many products."""
     if getattr(_LIMITED, "now", False):
         yield
         return
@@ -329,7 +329,7 @@ class WordVectors:
         return nearest, far
 
     def _slack(self, norms: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Return [n]: `rounding` of the scores of points with these norms [n]."""
+        """Return the bound `rounding` [n] for the scores of points with these norms [n]."""
         return rounding(norms, self.squares.max() ** 0.5, self.vectors.shape[1])
 
     def _settled(
@@ -337,7 +337,7 @@ class WordVectors:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the `count` nearest words of points [n, d] and their distances, exactly.
 
-        scores: (distance^2 - |point|^2) / 2 in float32, [n, V]; slack: [n], bound on the error of their differences.
+        scores: (distance^2 - |point|^2) / 2 in float32, [n, V]; slack: [n], bound on the error of score differences.
         """
         limit = scores.min(axis=1) if count == 1 else np.partition(scores, count - 1, axis=1)[:, count - 1]
         row, word = np.divmod(np.flatnonzero(scores <= (limit + slack)[:, None]), len(self))

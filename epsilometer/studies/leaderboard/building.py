@@ -11,7 +11,8 @@ from epsilometer.studies.leaderboard.params import LeaderboardParams
 def build(params: LeaderboardParams, name: str) -> Mechanism:
     """Build the mechanism of a cell, by the cell's name.
 
-    Raises UserError if the mechanism has no privacy budget, or may see only public texts and the data set is private.
+    Raises UserError if the mechanism has no privacy budget, or if the data set is private and the mechanism may see
+    only public texts.
     """
     cell = params.leaderboard_cells[name]
     place = f"leaderboard.mechanisms.{cell.mechanism}"

@@ -1,11 +1,11 @@
 """The F1 of classifiers trained on whole corpora under central differential privacy, and on local releases.
 
-The mechanism `vote_histogram` releases a whole corpus: each private text votes for a cell of the data set's public
-part, and the votes get noise. There are rows for fixed epsilons, and for each of the leaderboard's losses a row for the
-epsilon with this average loss over the leaderboard's sets of texts. The curator sees all texts and is trusted; labels
-are private, too.
+The mechanism `vote_histogram` releases a whole corpus: each private text votes for its nearest exemplar, one of the
+public texts, and the votes get noise. There are rows for fixed epsilons. For each of the leaderboard's losses there is
+one more row, at the epsilon whose average loss over the leaderboard's sets of texts equals this loss. The curator sees
+all texts and is trusted; labels are private, too.
 
-The local releases come from mechanisms that choose among the same public texts, at the budgets of their cells, with
+The local releases come from mechanisms that choose among the same public texts, at the budgets of the leaderboard, with
 labels in the clear. They get the same post-processing: each release votes for its nearest exemplar, and these votes
 label all public texts, after subtraction of the votes expected by chance. So the two kinds of rows differ in the noise
 and not in the learner.
@@ -69,7 +69,7 @@ def rows(params: LeaderboardParams, dataset: str) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Votes:
-    """Private texts' votes for cells of the public part of a data set. seed: the seed of the noise."""
+    """Private texts' votes for the nearest public exemplars of a data set. seed: the seed of the noise."""
 
     parts: Parts
     seed: int
@@ -99,16 +99,17 @@ class Votes:
         return nearest(on_grid(vectors), public.vectors[public.exemplars(m)])
 
     def average(self, epsilon: float) -> float:
-        """Return the average loss in nats over the pairs of the sets, of equal length if the data set has such sets.
+        """Return the average loss in nats over the pairs of the sets.
 
-        The best adversary guesses right with probability 1 / (1 + e^(-epsilon / 2)) if the two texts vote for different
-        cells or labels (`auditing.corpora.vote_loss`), and with probability 1/2 otherwise.
+        The sets are those of equal length if the data set has them, otherwise those of any length. The best adversary
+        guesses right with probability 1 / (1 + e^(-epsilon / 2)) if the two texts vote for different exemplars or
+        labels (`auditing.corpora.vote_loss`), and with probability 1/2 otherwise.
         """
         right = self._differing(epsilon) * (1 / (1 + math.exp(-epsilon / 2)) - 0.5) + 0.5
         return math.log(right / (1 - right))
 
     def _differing(self, epsilon: float) -> float:
-        """Return the share of the pairs whose two texts vote for different cells or have different labels."""
+        """Return the share of the pairs whose two texts vote for different exemplars or have different labels."""
         sets = self.parts.sets
         lengths = EQUAL if EQUAL in sets["lengths"] else ANY
         pairs, texts = np.array(sets.filter(lengths=lengths)["pair"].to_list()), self.parts.rewritten

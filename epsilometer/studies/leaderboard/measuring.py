@@ -85,7 +85,7 @@ class Parts:
         return self.of(TRAIN)
 
     def blocks(self, first: int, count: int) -> NDArray[np.int64]:
-        """Return the indices in `rewritten` of `count` blocks in a row from block `first`; block 0 follows the last."""
+        """Return the indices in `rewritten` of `count` consecutive blocks, from `first`; block 0 follows the last."""
         each = len(self.rewritten.texts) // SPLITS
         return np.concatenate([(first + i) % SPLITS * each + np.arange(each) for i in range(count)])
 
@@ -107,7 +107,7 @@ class Comparison:
     measured: Path | None = None
 
     def rows(self, loss: float, ends: tuple[float, float]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-        """Yield, for each kind of sets and each budget, the columns of `ROWS` from `lengths` on and rows of `FIGURES`.
+        """Yield a row of `ROWS`, from column `lengths` on, and its rows of `FIGURES`, for each kind of sets and budget.
 
         loss: the average loss in nats; ends: the smallest and the largest budget to search.
         """
@@ -209,7 +209,7 @@ def claim_class(mechanism: Mechanism, epsilon: float) -> str:
 
 @dataclass(frozen=True)
 class Release:
-    """A mechanism's rewrites of all texts of the part TRAIN. channel: corrects labels; None without one."""
+    """A mechanism's rewrites of all texts of the part TRAIN. channel: its channel, which corrects labels, or None."""
 
     parts: Parts
     rewrites: Rewrites
@@ -228,7 +228,7 @@ class Release:
 
     @cached_property
     def figures(self) -> list[dict[str, Any]]:
-        """Rows of `FIGURES` from `figure` on: F1 of the task, of the task by the channel, and of the attribute."""
+        """Rows of `FIGURES` from `figure` on: F1 of the task, with and without the channel, and of the attribute."""
         task = Labelled(list(self.rewrites.texts), self.parts.rewritten.labels, self._vectors)
         tests = [self.parts.of(TEST, block) for block in range(SPLITS)]
         rows = []

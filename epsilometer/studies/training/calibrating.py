@@ -1,10 +1,10 @@
 """Search for the sigma or the kappa of noise at which an attack on a client's gradient has a target loss.
 
-The attack is `candidates`, which identifies the source among two texts and whose success rate is known. For every kind
-of noise, it runs on the gradients of the same texts. For an entry of `sent`, these are the gradients that clients send.
-For a cell of `private_training`, they are the gradients at the initial weights of its head, and the adversary knows the
-rest of the batch. All texts have the same label, the most frequent one. The loss follows from the success rate over
-pairs of different texts, all equally likely. There are two ways to measure this rate:
+The attack is `candidates`, which identifies the source among two texts and whose success rate is known. The attack runs
+on the gradients of the same texts for every kind of noise. For an entry of `sent`, these are the gradients that clients
+send. For a cell of `private_training`, they are the gradients at the initial weights of its head, and the adversary
+knows the rest of the batch. All texts have the same label, the most frequent one. The loss follows from the success
+rate over pairs of different texts, all equally likely. There are two ways to measure this rate:
 
 - `average`: computed from the law of the noise over all pairs (`results.candidates.pair_law`), exact up to rounding.
 - `sampled`: estimated from fresh pairs, sources and noise, until a betting interval is narrow
@@ -106,7 +106,7 @@ class Gradients:
 
     whole: the gradients of all parts together.
     parts: the gradients of each part, for noise that is drawn by parts.
-    noise: the entry's noise, whose settings apply to levels of its own kind.
+    noise: the entry's noise, whose settings are used for its own kind; other kinds have default settings.
     """
 
     whole: GradientPool
@@ -146,7 +146,7 @@ def calibrate_training(params: TrainingParams, names: Sequence[str], aim: NoiseT
 def _check_provable(aim: NoiseTarget, alpha: float) -> None:
     """Raise UserError if the allowed trials cannot prove the target even if every guess is right.
 
-    Each right guess multiplies the wealth of the bet by at most 1 / p, p being the success rate of the target.
+    Each right guess multiplies the wealth of the bet by at most 1 / p, where p is the success rate at the target.
     """
     needed = math.ceil(math.log(1 / alpha) / -math.log(success_bound(aim.target, 2)))
     if needed > aim.budget:

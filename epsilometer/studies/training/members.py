@@ -44,7 +44,7 @@ from epsilometer.studies.training.trainings import (
     training_texts,
 )
 
-ANSWERS = "answers.npy"  # file in the folder of references: log probabilities [m, n, classes] of the examples
+ANSWERS = "answers.npy"  # file in the folder of references: log probabilities [references, examples, classes]
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ class TrainingCell(Noised):
 
 
 class ReferencesEntry(Section):
-    """Reference models for membership attacks, trained like those of a cell on other texts (`runs.splits`)."""
+    """Reference models for membership attacks, trained like those of a cell, but on other texts (`runs.splits`)."""
 
     training: str = Field(description="The entry of `private_training` that they imitate.")
     features: str = Field(description="The features of that entry.")
@@ -525,7 +525,7 @@ def _check_same_features(params: TrainingParams, cell: str, features: str, place
 
 
 def _check_same_texts(params: TrainingParams, target: str, imitated: str, name: str) -> None:
-    """Raise UserError if references imitate a cell with other training texts: these determine the attacked examples."""
+    """Raise UserError if references imitate a cell with other training texts, and so with other attacked examples."""
     target_cell, other = params.private_training[target], params.private_training[imitated]
     for field in ("features", "label", "texts", "balance"):
         if getattr(target_cell, field) != getattr(other, field):

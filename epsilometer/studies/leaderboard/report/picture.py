@@ -77,7 +77,7 @@ def _ceiling(frontier: Mapping[str, Any]) -> Points:
 
 
 def _levels(board: Board) -> Points:
-    """Return the F1 of classifiers trained on clean texts and on public exemplars, at the smallest number of each."""
+    """Return the F1 of classifiers trained on clean texts and on public exemplars, at the smallest numbers of texts."""
     task = board.plain.filter(figure="task", learner=WORDS).sort("texts")
     rows = {"clean texts": CLEAN, "public exemplars, labelled": f"{PUBLIC_ONLY}, exemplars"}
     fewest = {what: task.filter(row=row)["values"].head(1).to_list() for what, row in rows.items()}

@@ -132,7 +132,7 @@ def standings(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
 
     These rows have no tier:
 
-    - controls, because publishing some of the texts wins at equal average loss;
+    - controls, because at equal average loss, the control that publishes some texts verbatim is best;
     - rows whose loss is not known by law. An estimate by attacks may be too small. An upper bound by latents may be too
       large, so the mechanism would deserve a larger budget;
     - rows whose loss exceeds the target;
@@ -170,7 +170,7 @@ def standings(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
 
 
 def _once(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return each row once, at the loss at which it is shown, with the column `repeated`: the other losses it has."""
+    """Return each row once, at the loss at which it is shown, with its other losses in the column `repeated`."""
     repeats = rows.filter(pl.col("loss") != pl.col("shown_at")).sort("loss", maintain_order=True)
     at = repeats.group_by(_OF_SHOWN).agg(repeated=pl.struct("loss", "tier")).rename({"shown_at": "loss"})
     shown = rows.filter(pl.col("loss") == pl.col("shown_at")).drop("shown_at")

@@ -25,9 +25,9 @@ change, so the inequality requires no more. If S_0 exceeds 1, then P(W >= v) < t
 is the largest tau for which S_0 does not exceed 1. Apart from rounding, nothing is approximated.
 
 For a pure epsilon (delta = 0), binomial laws attain every inequality, so the bound is hardly weaker than
-`coins.p_value`. For a delta of about 1 / n it is much stronger: 1,000 right guesses of 1,000, among 5,000 coins, prove
-an epsilon of 5.80 at delta = 1/5,056 and 95 % confidence, while `coins` proves 3.50. If delta is above the significance
-level, nothing can be proved: with probability delta, a mechanism may reveal all coins.
+`coins.p_value`. For a delta of about 1 / n the bound is much stronger: 1,000 right guesses of 1,000, among 5,000 coins,
+prove an epsilon of 5.80 at delta = 1/5,056 and 95 % confidence, while `coins` proves 3.50. If delta is above the
+significance level, nothing can be proved: with probability delta, a mechanism may reveal all coins.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 All epsilons in a row have the same delta and neighbours. `p_value` and `verdict` are about the claimed curve
 (`training_claims.profile`). The curve consists of proved upper bounds, so a refuted claim means that the training
-differs from the one that the accountant assumes. A lower bound above the bracket shows the same, at the lower bound's
-confidence. All tests of claims share alpha.
+differs from the one that the accountant assumes. A lower bound above the bracket also shows such a difference, at
+the lower bound's confidence. All tests of claims share alpha.
 """
 
 from __future__ import annotations

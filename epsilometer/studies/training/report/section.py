@@ -123,9 +123,9 @@ def drawings(
 def of_entries(
     results: Results[TrainingParams], kind: str, path: Callable[[str], Path], schema: Mapping[str, Any]
 ) -> pl.DataFrame:
-    """Return the tables of all entries of a property of `TrainingParams`, joined, with the entry's name in `entry`.
+    """Return the joined tables of several entries, with the entry's name in the column `entry`.
 
-    kind: the name of the property; path: the path of an entry's table.
+    kind: the property of `TrainingParams` that contains the entries; path: the path of an entry's table.
     """
     parts = [
         results.table(path(name), schema).with_columns(entry=pl.lit(name)) for name in getattr(results.params, kind)
@@ -267,7 +267,8 @@ def against_noise(curves: pl.DataFrame) -> Table:
 def utility_rows(params: TrainingParams, runs: pl.DataFrame, curves: pl.DataFrame) -> list[dict[str, Any]]:
     """Return a row per noise, level and measure: a head's score, and the reconstruction at the same level of noise.
 
-    front: True if no other noise has a higher score without more reconstruction, for the same measure and label.
+    The column `front` marks the Pareto front: no other row of the same measure and label is at least as good in score
+    and in reconstruction, and better in one.
     """
     scored: dict[tuple[str, float | None], list[float]] = {}
     for row in runs.filter(pl.col("split") != "train", metric=SCORE).to_dicts():

@@ -1,8 +1,8 @@
 """The table of a membership audit: the results of each attack on one target.
 
 There is a row for each attack, at error alpha, and a row `strongest` for the attack with the largest area under the ROC
-curve. Because the best of m attacks is chosen afterwards, this row uses alpha / m (Bonferroni). Its loss is the largest
-of all attacks, also at alpha / m. `results.rates` describes the coverage of the intervals.
+curve. Because the best of m attacks is chosen afterwards, this row uses alpha / m (Bonferroni). The row's loss is the
+largest of all attacks, also at alpha / m. `results.rates` describes the coverage of the intervals.
 """
 
 from __future__ import annotations

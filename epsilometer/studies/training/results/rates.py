@@ -125,7 +125,7 @@ def area_of(value: float, variance: float, pairs: int, alpha: float) -> Interval
 
 
 def threshold_at(fpr: float, outside: NDArray[np.float64]) -> float:
-    """Return the smallest of the scores `outside` [m] that at most a share `fpr` of them exceeds."""
+    """Return the smallest score in `outside` [m] that at most a share `fpr` of these scores exceeds."""
     return float(np.sort(outside)[::-1][min(int(fpr * len(outside)), len(outside) - 1)])
 
 

@@ -2,12 +2,12 @@
 
 All bounds are for one release of one text's gradient, clipped or scaled to length at most 1 (`accounting.releases`).
 They hold for any distribution of texts and any knowledge of the other texts in the batch. For a text x, v_x is this
-gradient and P_x the law of its release. W is the cosine between a von Mises-Fisher draw and its mean, and U that
-between a uniform direction and the mean.
+gradient and P_x the law of its release. W is the cosine between a von Mises-Fisher draw and its mean; U is the
+cosine between a uniform direction and this mean.
 
 **Information** (nats). For any distribution Q of outputs, I(X; Y) <= E_x KL(P_x || Q). With Q the noise about the
 origin, KL is |v_x|^2 / 2 sigma^2 <= 1 / (2 sigma^2). With Q uniform on the sphere, it is kappa E W - ln E e^(kappa U)
-for each part. A text whose identification takes more nats can be identified from its gradient only by luck.
+for each part. A text whose identification takes more nats than this can be identified from its gradient only by luck.
 
 **Exact matches** (Hayes, Mahloujifar and Balle, NeurIPS 2023). Let p0 be the probability that the best guess without
 the gradient is right. An adversary names x on a set of outputs S_x. These sets are disjoint, so their probabilities
@@ -20,8 +20,8 @@ By Neyman and Pearson, the best S is a half-space or a cap. For Gaussian noise, 
 one von Mises-Fisher draw, f(p0) = P(W > c), where P(U > c) = p0.
 
 **Two texts.** For Gaussian noise, the likelier text is the source with probability Phi(distance / 2 sigma), where
-distance is that of the two clipped gradients. Let u and u' be the directions of the gradients in R^d, and y a draw
-about u, with q uniform on the unit vectors orthogonal to u. Let v be the unit vector along u - u', a = v'u = |u - u'| /
+distance is that of the two clipped gradients. Let u and u' be the directions of the gradients in R^d, y a draw
+about u, and q uniform on the unit vectors orthogonal to u. Let v be the unit vector along u - u', a = v'u = |u - u'| /
 2, and r the cosine of a uniform direction of R^(d-1). Then
 
     P(v'y > 0) = P(r < W a / sqrt((1 - W^2)(1 - a^2))),    y = W u + sqrt(1 - W^2) q.

@@ -8,7 +8,7 @@ parallel to mu - nu. So it is at most 2 kappa for any two means (`accounting`).
 minus its component along mu, divided by its length. This needs no rotation and no special case for a mean near an axis.
 The cosine W is sampled by rejection (Wood 1994, "Simulation of the von Mises Fisher distribution"), rewritten without
 cancellation for kappa from 1e-3 to 1e9 and d from 2 to 1e8. Let m = d - 1, s = sqrt(4 kappa^2 + m^2), x = 2 kappa /
-(m + s), which is about the most likely cosine, and T the first coordinate of a uniform direction of R^(m+1). Then
+(m + s), which is nearly the most likely cosine, and T the first coordinate of a uniform direction of R^(m+1). Then
 
     W = (x + T) / (1 + x T)    is accepted with probability e^(m (z + ln(1 - z))),    z = x T / (1 + x T).
 

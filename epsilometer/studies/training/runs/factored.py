@@ -9,7 +9,7 @@ each tensor, factors U [L, m] and V [L, n] with rows u_i and v_i. For weights w_
     <g_i, M>   = sum of u_i' M v_i
     sum w_i g_i = U' diag(w) V, tensor by tensor
 
-For a vector, the factor in v is replaced by 1. No gradient is ever formed. For a batch of 128 examples and a pooler of
+For a bias or a norm's factor, v is 1. No gradient is ever formed. For a batch of 128 examples and a pooler of
 768 by 768, the factors take 1 MB, and the gradients would take 300 MB.
 
 An example counts as finite if its norm is finite and representable in float32. The gradients of other examples count as

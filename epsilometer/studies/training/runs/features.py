@@ -11,7 +11,7 @@ GPT-2:  the state of the last token that is not padding, before the last norm, c
 
 A text is truncated after `length` tokens, including special tokens. A special token that is written in a text counts as
 plain characters. A state depends only on its text. In particular, it does not depend on the other texts of the batch:
-the text's length determines the batch's width, and the width determines its number of rows.
+the text's length determines the batch's width, and the width determines the number of rows.
 """
 
 from __future__ import annotations

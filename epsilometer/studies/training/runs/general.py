@@ -95,7 +95,7 @@ class NetworkHead(Head):
         return MicroGradients(self, states, np.asarray(labels))
 
     def micro_batches(self, count: int) -> Iterator[slice]:
-        """Yield the slices of `count` examples that are micro-batches."""
+        """Yield the slices that divide `count` examples into micro-batches."""
         return (slice(start, start + self.micro) for start in range(0, count, self.micro))
 
     def written_out(self, states: NDArray[Any], labels: NDArray[np.integer]) -> NDArray[np.float32]:

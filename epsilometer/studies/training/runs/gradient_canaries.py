@@ -147,7 +147,7 @@ def run(canaries: Canaries, noise: TrainingNoise, schedule: Schedule, seed: int 
 
 
 def _units(noise: TrainingNoise, schedule: Schedule, size: int) -> tuple[float, float]:
-    """Return a canary's contribution to the sum of a step, and the noise's deviation on a coordinate relative to it."""
+    """Return a canary's contribution to the sum of a step, and the noise's deviation on a coordinate divided by it."""
     release = noise.release((size,))
     if isinstance(release, VonMisesFisher):
         unit = mean_cosine(release.kappa, size)

@@ -1,8 +1,8 @@
 """Per-example gradients of a batch, with the operations that noise needs: norms, inner products, weighted sums.
 
-An `ExampleGradients` stores the factors of a head's gradients (`factored`), from which all operations follow in closed
-form, or a matrix (`DenseGradients`). With factors, an example's gradient is never formed; for bert-base's head
-with two classes (`heads`) it has 592,130 numbers.
+An `ExampleGradients` stores either the factors of a head's gradients (`factored`) or a matrix (`DenseGradients`). With
+factors, all operations have closed forms, and no example's gradient is formed; for bert-base's head with two classes
+(`heads`), a gradient has 592,130 numbers.
 
 A gradient that is not finite counts as zero. Otherwise one text could make the sum of a step NaN, which would reveal
 that the text is in the batch.

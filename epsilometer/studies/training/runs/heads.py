@@ -66,7 +66,7 @@ class Head(ABC):
     @property
     @abstractmethod
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of the tensors by their names in transformers, in its order."""
+        """The shapes of the tensors by name, with the names and the order of transformers."""
 
     @abstractmethod
     def logits(self, states: NDArray[np.float32], masks: NDArray[np.float32] | None = None) -> NDArray[np.float32]:

@@ -229,7 +229,7 @@ def _normed(call: _Call, like: Tensor) -> Tensor:
 
 
 def _losses(model: SharedModel, texts: Tensor, labels: Tensor) -> Tensor:
-    """Return the losses [B]. Positions and token types are given for each text, so that each has its own rows."""
+    """Return the losses [B]. Positions and token types are given for each text, so that each text has its own rows."""
     count, length = texts.shape[:2]
     into: dict[str, Tensor] = {"position_ids": torch.arange(length, device=texts.device).expand(count, length)}
     if model.architecture == "bert":
@@ -334,7 +334,7 @@ class _Outer(torch.autograd.Function):
 
 
 def _wide(rows: Tensor) -> Tensor:
-    """Return rows in float64 if they may be those of several texts, whose gradients may nearly cancel."""
+    """Return rows in float64 if they may belong to several texts, whose gradients may nearly cancel."""
     return rows.double() if len(rows) == 1 else rows
 
 

@@ -1,14 +1,14 @@
 """The training loop. A step samples a batch, computes its noisy gradient and makes an optimiser update.
 
-A step releases the noisy sum of the batch's gradients (`noise.update`), divided by the public q N. The optimiser uses
-no other information about private texts, so a claim for the noisy gradients (`accounting`) covers the trained head by
-post-processing. The claim does not cover the choice of settings. Nor does it cover the statistics in `Trained` (norms,
-losses), which are computed from private texts without noise and stay in data/.
+A step releases the noisy sum of the batch's gradients (`noise.update`), divided by the public expected batch size. The
+optimiser uses no other information about private texts, so a claim for the noisy gradients (`accounting`) covers the
+trained head by post-processing. The claim does not cover the choice of settings. Nor does it cover the statistics in
+`Trained` (norms, losses), which are computed from private texts without noise and stay in data/.
 
-Each step has its own random streams for the batch, dropout masks and noise. They depend on the seed and the step, and
-the noise stream also on the settings of the noise, so no two steps or levels have the same noise. Seeded streams are
-for audits. A training whose head is published must use the operating system's randomness (`seed=None`). A resumed
-seeded run gives the same bytes as one that was not interrupted.
+Each step has its own random streams for the batch, dropout masks and noise. These depend on the seed and
+the step. The noise stream also depends on the settings of the noise, so no two steps or levels have the same noise.
+Seeded streams are for audits. A training whose head is published must use the operating system's randomness
+(`seed=None`). A resumed seeded run gives the same bytes as one that was not interrupted.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""LiRA: the likelihood of the target's answer if the target was trained on the example, relative to that if it was not
-(Carlini, Chien, Nasr, Song, Terzis and Tramer, S&P 2022, arXiv:2112.03570).
+"""LiRA: the likelihood ratio of the target's answer, between models that were trained on the example and models that
+were not (Carlini, Chien, Nasr, Song, Terzis and Tramer, S&P 2022, arXiv:2112.03570).
 
-phi = ln(p / (1 - p)), where p is the probability of the label, is about normal over models. For each example, the mean
+phi = ln(p / (1 - p)), where p is the probability of the label, is nearly normal over models. For each example, the mean
 and variance of phi are estimated from the shadow models that were trained on it (m_in, v_in), and from the others
 (m_out, v_out):
 
     online:  score = ln N(phi; m_in, v_in) - ln N(phi; m_out, v_out)
-    offline: score = (phi - m_out) / sqrt(v_out), monotone in the probability that one of the others has a smaller phi.
+    offline: score = (phi - m_out) / sqrt(v_out), monotone in P(N(m_out, v_out) < phi).
 
 With 64 shadow models or more, variances are estimated for each example. With fewer, such estimates are too rough, and
 all examples share two variances: v_in for models trained on an example, and v_out for the others. A shared variance is
@@ -38,7 +38,7 @@ class LiRA:
     online: bool = True
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """Raise UserError if an example has fewer than 2 shadow models not trained on it, or (`online`) trained on it.
+        """Raise UserError if fewer than 2 shadow models were trained without an example or, if `online`, with it.
 
         members: [m, n], whether each shadow model was trained on each example.
         """

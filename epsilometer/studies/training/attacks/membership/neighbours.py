@@ -57,7 +57,7 @@ class NeighbouringTexts:
     texts: PositiveInt = 200
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Return the scores as `MembershipAttack.score` does, NaN for a text without a neighbour or beyond `texts`.
+        """Return the scores as `MembershipAttack.score` does, NaN for texts without a neighbour or after `texts`.
 
         Raises UserError if there is no masked language model.
         """

@@ -26,5 +26,5 @@ class Population:
         return -losses(evidence.targets, evidence.labels)[:, evidence.asked]
 
     def thresholds(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Return the scores [t] above which Yeom et al. call an example a member: minus the mean training losses."""
+        """Return, for each target, the score above which Yeom et al. name members: minus the mean training loss."""
         return -evidence.training_losses

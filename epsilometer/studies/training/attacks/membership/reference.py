@@ -27,7 +27,7 @@ _MARGIN = 1e-4  # nats beyond the smallest and the largest loss, at which quanti
 
 @component
 class Reference:
-    """The reference attack. models: the number of references per example, none trained on it (the paper's: 10)."""
+    """The reference attack. models: the number of references per example that were not trained on it (paper: 10)."""
 
     models: PositiveInt = 10
 

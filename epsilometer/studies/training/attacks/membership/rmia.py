@@ -7,8 +7,8 @@ were not trained on it. With p(x) the target's probability of the label of x, an
     score(x) = share of the z with ratio(x) / ratio(z) >= gamma,
 
 where mean(x) is the mean probability under the references that were not trained on x. The denominator estimates the
-mean probability under all models, trained on x or not: a = 1 if training on x changes nothing, and a is smaller if it
-raises the probability. The z are the other asked examples; the adversary does not know which of them are members.
+mean probability under all models, trained on x or not: a = 1 if training on x does not change p(x), and a is smaller if
+training raises p(x). The z are the other asked examples; the adversary does not know which of them are members.
 
 a is chosen from 0, .1, ..., 1 on the references alone. Each reference, whose members are known, serves as the target
 once, and the a with the largest mean area under the ROC curves is used.
@@ -95,8 +95,8 @@ def tuned(log_p: NDArray[np.float64], trained: NDArray[np.bool_]) -> float:
     """Return the a that separates members best when each reference serves as the target; the largest of several such a.
 
     log_p: [m, n], the references' log probabilities; trained: [m, n], whether each was trained on each example.
-    Raises UserError if no reference can serve as the target. A reference can if it has members and non-members among
-    the examples that some other reference was not trained on.
+    Raises UserError if no reference can serve as the target. Among the examples that some other reference was not
+    trained on, such a reference must have both members and non-members.
     """
     areas = []
     for model in range(len(log_p)):

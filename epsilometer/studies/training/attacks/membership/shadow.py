@@ -81,7 +81,8 @@ def _classified(
 ) -> NDArray[np.float64]:
     """Return the log odds [t, q] of "in" for the targets' answers, by a network trained on shadow models' answers.
 
-    shown: [a, k], features of shadow models' answers; inside: [a], whether each is "in"; target: [t, q, k], features.
+    shown: [a, k], features of shadow models' answers; inside: [a], whether each is "in"; target: [t, q, k], features of
+    the answers of t targets on q examples.
     """
     from sklearn.neural_network import MLPClassifier  # loads slowly
     from sklearn.pipeline import make_pipeline

@@ -1,9 +1,9 @@
 """Identification of the source among k texts by the optimal adversary, from the noisy gradient of one text.
 
 A client sends the noisy gradient y of one text. (In a batch of several texts, the adversary knows the other texts and
-subtracts their gradients.) The adversary knows k candidates, which include the source. It computes the gradient of each
-with the shared model and chooses the candidate of largest likelihood given y. If the source is uniform, no adversary is
-right more often (Neyman and Pearson). The adversary knows the label, so all candidates have the same label.
+subtracts their gradients.) The adversary knows k candidates, which include the source, computes their gradients
+with the shared model, and chooses the candidate of largest likelihood given y. If all candidates are equally likely, no
+adversary is right more often (Neyman and Pearson). The adversary knows the label, which all candidates have.
 
 Let v_x be the clipped or scaled gradient of candidate x, t the source, n standard normal in R^d, s the standard
 deviation of Gaussian noise, and W the random cosine of a von Mises-Fisher draw of concentration kappa. Then
@@ -11,11 +11,11 @@ deviation of Gaussian noise, and W the random cosine of a von Mises-Fisher draw 
     Gaussian:         y = v_t + s n,                        score_x = (<v_x, y> - |v_x|^2 / 2) / s^2;
     von Mises-Fisher: y = W u_t + sqrt(1 - W^2) q,          score_x = kappa <u_x, y>,   u_x = v_x / |v_x|,
 
-q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. Both scores depend on n only through two quantities. The products
-p_x = <n, u_x> with the candidates are jointly normal, with the candidates' cosines as covariances. The part of |n|^2
-outside the candidates' span is chi-squared. So a trial can be sampled from the Gram matrix alone, with k random
-numbers, and has exactly the same law as if noise were added to all d numbers of a gradient. If each part of a gradient
-has its own draw, the scores of the parts are added.
+q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. Both scores depend on n only through two quantities: the products
+p_x = <n, u_x>, which are jointly normal with the candidates' cosines as covariances, and the part of |n|^2 outside the
+candidates' span, which is chi-squared. So a trial can be sampled from the Gram matrix alone, with k random numbers, and
+has exactly the same law as if noise were added to all d numbers of a gradient. If each part of a gradient has its own
+draw, the scores of the parts are added.
 
 A score is the log likelihood up to a term that is the same for all candidates. If a candidate's gradient is zero, its
 draw is uniform, and its score is ln M(kappa). M(kappa), the mean of e^(kappa <u, y>) over uniform y, is the normaliser
@@ -104,14 +104,14 @@ class Candidates:
         noises: Sequence[TrainingNoise],
         generator: np.random.Generator,
     ) -> Iterator[Array]:
-        """Yield, for each noise, the log likelihoods [n, k] of the sent gradients under each candidate.
+        """Yield, for each noise, the log likelihoods [n, k] of n sent gradients under each of k candidates.
 
         A common term of all candidates is left out. All noises use the same normal numbers, because sampling them takes
         most of the time.
 
         pools:      one pool for the whole gradients, or one for each part if draws are by parts.
         candidates: [n, k], indices of texts in the pool.
-        target:     [n], the slot of the source.
+        target:     [n], the column of the source in `candidates`.
         Raises UserError for a noise whose likelihood is not a function of inner products.
         """
         projections = [_projections(pool, candidates, generator) for pool in pools]
@@ -154,7 +154,7 @@ def _scores(
         square = square + generator.chisquare(pool.size - rank, len(target))  # |n|^2
     w = drawn_cosines(noise.kappa, pool.size, len(target), generator)
     along = normal[rows, target]
-    rest = np.maximum(square - along**2, 1e-12 * square)  # rounding may make it negative
+    rest = np.maximum(square - along**2, 1e-12 * square)  # rounding may make the difference negative
     tangent = np.clip((normal - cosine * along[:, None]) / np.sqrt(rest)[:, None], -1, 1)
     product = w[:, None] * cosine + np.sqrt((1 - w) * (1 + w))[:, None] * tangent
     zero = pool.lengths[candidates] == 0
@@ -194,7 +194,7 @@ def noised(noise: TrainingNoise, lengths: Array) -> tuple[Array, float]:
 def _projections(
     pool: GradientPool, candidates: NDArray[np.integer], generator: np.random.Generator
 ) -> tuple[Array, Array, int]:
-    """Sample a standard normal vector per trial, as far as candidates' scores depend on it.
+    """Sample, per trial, the quantities of a standard normal vector on which candidates' scores depend.
 
     Returns the vector's products [n, k] with the candidates' unit gradients, the squared length [n] of its part in a
     subspace that contains these gradients, and the dimension of the subspace.

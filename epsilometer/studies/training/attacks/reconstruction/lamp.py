@@ -7,8 +7,8 @@ to 200 rearrangements of its tokens. The criterion is the matching loss plus a w
 the nearest words. The result consists of the words nearest to the best embeddings, by cosine.
 
 The constants are those of the released settings for BERT. The learning rate is .01, times .89 every 50 steps. There are
-2,000 steps with moves every 75, 500 starts, and 500 rearrangements of the best start. With the loss `cos`, the penalty
-on lengths has weight 1 and the language model .2; with the loss `tag`, 25 and 60.
+2,000 steps with moves every 75, 500 starts, and 500 rearrangements of the best start. The penalty on lengths has weight
+1 with the loss `cos`, and 25 with `tag`; the language model has weight .2 with `cos`, and 60 with `tag`.
 
 Differences from the released code:
 

@@ -1,8 +1,8 @@
 """The bins of Decepticons as published (Fowl et al. 2023), and their decoding.
 
 **The model.** Norms are neutral, and only the first attention writes anything. It writes the sentence's tag into the
-first dimensions, which are 0 in all word and position vectors. The tag copies the dimensions after these from the token
-most similar to position 0. In each first feed-forward layer, every row is the same random vector, the probe, and the
+first dimensions, which are 0 in all word and position vectors. The tag is a copy of the next dimensions of the token
+most similar to position 0. In each block, all rows of the first feed-forward layer equal a random probe. The
 biases are minus the quantiles of the probe's values. So row r has a gradient only from tokens above quantile r. The
 second feed-forward layers write very little into the last dimension, through which the gradient flows back from the
 loss.

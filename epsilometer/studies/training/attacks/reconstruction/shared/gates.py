@@ -3,7 +3,7 @@
 Decepticons (Fowl et al. 2023) sorts tokens into bins by their projection on a random direction. Feed-forward row r is
 open for all tokens whose projection exceeds a threshold, which grows with r, so the gradients of two consecutive rows
 differ by the tokens of one bin. With noise, this wastes nearly all of the gradient. A token is spread over half of the
-rows but decoded from two, and after clipping, the bins have a billionth of the gradient's length. A server that knows
+rows but decoded from two. After clipping, the bins have a billionth of the gradient's length. A server that knows
 the clipping length C and the noise can set the same layers so that the decoded rows get nearly the whole length:
 
 - **Words are codewords.** Row w of the embedding table is a random balanced vector of +-1 on most dimensions. 30,522
@@ -122,7 +122,7 @@ def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
     projection, thresholds = _tagging(model, knowledge, codes, tags)
     if tags > 1:
         _tag(weights, projection, causal=model.architecture == "gpt2")
-    # BERT adds the gates' output to the state after the norm multiplied it by GAIN, GPT-2 to the state before that.
+    # BERT adds the gates' output to the state that the norm multiplied by GAIN, GPT-2 to the state before the norm.
     _open(weights, model.longest, thresholds, lift=LIFT * (GAIN if model.architecture == "bert" else 1.0))
     _aim(weights, model)
     return Gates(model.with_parameters(weights.changed), codes, tags)

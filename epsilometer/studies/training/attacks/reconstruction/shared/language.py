@@ -1,4 +1,4 @@
-"""The likelihood of a text under a causal language model: the mean cross-entropy of its tokens."""
+"""The loss of a text under a causal language model: the mean cross-entropy of its tokens."""
 
 from __future__ import annotations
 

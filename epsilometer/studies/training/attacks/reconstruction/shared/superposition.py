@@ -1,8 +1,8 @@
 """Decoding of words from noisy sums of codewords, by a matched filter, grouping, and alternating estimates.
 
 At position p, the rows of the k gates (`gates`) are Y_p = sum over sentences s of G_s code(w_sp)' + noise. G_s [k] is
-the opening of each gate for sentence s, the same at every position. code(w) is the codeword of word w. The words w and
-the openings G are unknown.
+the opening of each gate for sentence s, the same at every position. w_sp is the word of sentence s at position p, and
+code(w_sp) its codeword. The words w and the openings G are unknown.
 
 1. The k rows are projected on the directions with the largest energy over all positions, one direction per sentence.
    This removes the noise in the other directions.
@@ -114,7 +114,7 @@ def _pursuit(rows: NDArray[np.float64], reading: WordsRead, counts: NDArray[np.i
 def _directions(seen: list[_Seen], count: int) -> NDArray[np.float64]:
     """Return the unit direction [count, c] of each sentence's amplitudes.
 
-    It is the best result of grouping over starts from each position with the most codewords.
+    Grouping starts from each of the positions with the most codewords, and the best result is returned.
     """
     by_position: dict[int, NDArray[np.float64]] = {}
     for position in sorted({sighting.position for sighting in seen}):
