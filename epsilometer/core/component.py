@@ -188,7 +188,7 @@ def describe(error: ValidationError, prefix: str) -> str:
     prefix: put before each place. A complaint without a prefix and a place is shown as its message alone.
     """
     lines = []
-    own = [item for item in error.errors() if item["type"] != "default_factory_not_called"]  # another error causes it
+    own = [item for item in error.errors() if item["type"] != "default_factory_not_called"]  # due to another error
     for item in own[:5]:
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"])
         message = "missing; add it" if item["type"] == "missing" else item["msg"].removeprefix("Value error, ")

@@ -25,7 +25,7 @@ class Use(NamedTuple):
     """A resolved import."""
 
     bound: str
-    """The name in the file, as in `core.syntax.Import`; empty for a package's `__init__`, which Python runs first."""
+    """The name that the import binds (`core.syntax.Import`); empty for an `__init__` that runs before the module."""
     name: str
     """The imported name within the module; empty for the whole module."""
     file: Path | None
@@ -125,7 +125,7 @@ def _located(name: str, places: tuple[Path, ...]) -> list[Path]:
 
 
 def _resolved(name: str, places: Iterable[Path]) -> list[Path]:
-    """Return the module's file in the first place that has it, with the `__init__.py` of its packages."""
+    """Return the module's file, after the `__init__.py` of its packages; earlier `places` take precedence."""
     parts = [part for part in name.split(".") if part]
     for place in places:
         path = os.path.join(place, *parts)

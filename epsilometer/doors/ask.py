@@ -113,7 +113,7 @@ def _row(observed: Observed, epsilon: float, alpha: float) -> dict[str, Any]:
         "measure": evidence.scale.measure,
         "by": str(evidence.by),
         "trials": evidence.data.n,
-        "point": max(point(evidence), evidence.scale.figure(0.0)),  # a difference of rates may lie below figure(0.0)
+        "point": max(point(evidence), evidence.scale.figure(0.0)),  # an observed difference may be negative
         "low": low,
         "high": high,
         "covers": str(evidence.covers),

@@ -32,7 +32,7 @@ _TEXT = 1000  # minimum bytes of a text and its embedding
 
 
 class AbsentError(UserError):
-    """Raised for missing files that cannot be downloaded. downloads: the audit's repositories, present or not."""
+    """Raised for missing files that cannot be downloaded. downloads: the audit's repositories, local ones too."""
 
     def __init__(self, absent: Sequence[str], downloads: Sequence[Download]) -> None:
         super().__init__("\n".join(absent), "EPS-P080")
@@ -142,14 +142,14 @@ def _check_memory(params: Params) -> None:
 
 
 def _trial(candidates: int) -> int:
-    """Return the minimum memory of a trial in bytes: its candidates, target slot, number, claim and a guess."""
+    """Return the fewest bytes of a trial: 4 per candidate, and 20 for its target slot, number, claim and guess."""
     return 4 * candidates + 20
 
 
 def _check_links(params: Params) -> None:
-    """Refuse links that lead out of the project, as relative paths are refused.
+    """Refuse links out of the project in relative paths, as `project.confinement` refuses such paths with `..`.
 
-    Links to the package's own files are allowed, because `pipeline.starting` makes them.
+    Data may also lie in a folder of `outside`, or in the package, to which `pipeline.starting` makes links.
     """
     project = Path(params.root).resolve()
     outside = [EMBEDDED.parent.resolve(), *(Path(params.path(folder)).resolve() for folder in params.outside)]

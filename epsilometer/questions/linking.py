@@ -37,7 +37,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.linking import LinkingAttack
 
 _SHOWN = ("epsilon", "attack", "rewrites", "sets", "success_rate", "low", "high", "loss", "upper", "ceiling")
-_AMPLE = 2  # sets to draw, as a multiple of the fewest that could show a limit kept; the number of lucky links varies
+_AMPLE = 2  # sets drawn, as a multiple of `_fewest`, because an attack may guess right more often than expected
 
 
 @component
@@ -141,9 +141,9 @@ def _name(attack: str) -> str:
 
 
 def _fewest(limit: Limit, among: int, most: int, tests: int, *, errors: Errors) -> int:
-    """Return the fewest sets that can show the limit exceeded, and show it kept for an attack that links by chance.
+    """Return the fewest sets that show the limit exceeded by a perfect attack, and kept by an attack at chance.
 
-    The number is searched in steps of a tenth. Raises UserError if it is more than `most`.
+    The search starts at 10 sets and adds a tenth at each step. Raises UserError above `most` sets.
     """
     if limit.rate > 1 - 1e-6:
         raise UserError(f"no rate of links can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q033")

@@ -7,9 +7,9 @@ outputs, with losses g and g + h. The measure mu = sqrt(P P') is divided into
 
 which preserve P(y) and P'(y) ("connect the dots": Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022,
 arXiv:2207.04380). Merging the halves again recovers the true pair of laws, so the split pair is at least as easy to
-tell apart, in products too. Two numbers bound how much easier it is. `gap` is the maximum of 2 sinh((l - g) / 2)
-sinh((g + h - l) / 2) / sinh(h / 2), at most h / 4, for `auditing/exact_loss/products.py`. `raise_moments` tells by how
-much losses are raised under P, for `accounting/loss_distribution.py`.
+tell apart. So are products of split pairs. Two numbers bound how much easier it is. `gap` is the maximum of
+2 sinh((l - g) / 2) sinh((g + h - l) / 2) / sinh(h / 2), at most h / 4, for `auditing/exact_loss/products.py`.
+`raise_moments` tells by how much losses are raised under P, for `accounting/loss_distribution.py`.
 """
 
 from __future__ import annotations

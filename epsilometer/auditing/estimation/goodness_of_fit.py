@@ -1,18 +1,18 @@
-"""A test that units follow their stated law, by counts of outputs. (`posteriors` tests a law by hits.)
+"""A test that units follow their stated law, by counts of outputs.
 
-Hits depend only on differences between candidates, so they cannot show that some outputs are missing or too frequent.
-Here draws are counted by event. An event is a set of outputs for each law, fixed before any output is read. It has a
-probability under the law of every draw. There are three kinds of events:
+`posteriors` tests a law by hits (right guesses). Hits depend only on differences between candidates, so they cannot
+show that some outputs are missing or too frequent. Here draws are counted by event. An event is a set of outputs for
+each law, fixed before any output is read. It has a probability under the law of every draw. The kinds of events are:
 
-- for one law (for example, of a word): the outputs in descending order of probability, divided into twentieths of the
-  probability mass;
-- for all laws together: all outputs beyond such a border in the order of their law, and those in the last hundredth or
-  thousandth of the mass; this detects a sampler that never draws rare outputs;
+- for one law (for example, of a word): its outputs from the likeliest down, divided at every twentieth, and at 0.99 and
+  0.999, of the probability mass;
+- for all laws together: all outputs beyond one of these borders, each in the order of its own law; this detects a
+  sampler that never draws rare outputs;
 - for all laws together: each output with at least a fiftieth of the total expected count.
 
-The number of draws in an event is a sum of independent Bernoulli variables. At its mean + 1 and above, or its mean - 1
-and below, a binomial variable of the same mean has the heavier tail (Hoeffding 1956, theorem 4), so the p-value is
-valid for any number of draws. The three kinds of events, each tested for too many and for too few draws, share the
+The number of draws in an event is a sum of independent Bernoulli variables. A binomial variable of the same mean has a
+heavier tail at counts that differ from the mean by 1 or more (Hoeffding 1956, theorem 4), so its p-value is valid for
+any number of draws. The three kinds of events, each tested for too many and for too few draws, share the
 level evenly. Within a kind, the level is divided by the number of events in which some count could be significant
 (Tarone 1990).
 
@@ -120,7 +120,7 @@ def _places_of_all(law: Array) -> NDArray[np.integer]:
 
 
 def _beyond(each: NDArray[Any]) -> NDArray[Any]:
-    """Return [places - 1] from [places]: the sums from each place to the end, without the total."""
+    """Return [places - 1] from [places]: for each place but the first, the sum from it to the end."""
     return np.asarray(each[::-1].cumsum()[::-1][1:])
 
 

@@ -201,7 +201,7 @@ def among_drawn(compared: ComparedByLaw, aim: LossTarget, epsilon: float) -> str
 
 
 def _still(met: Met, target: float, figure: Figure) -> str | None:
-    """Describe the figure far beyond the range if it misses the target there too, on the same side as in the range.
+    """Describe the figure far beyond the range (`further`) if it stays on the same side of the target as in the range.
 
     Returns None otherwise, and if the law cannot be computed there.
     """
@@ -215,7 +215,7 @@ def _still(met: Met, target: float, figure: Figure) -> str | None:
 
 
 def far_loss(compare: Callable[[], ComparedByLaw], target: float, epsilon: float) -> str | None:
-    """Describe the average loss under the law far below an epsilon, if it exceeds the target there.
+    """Describe the average loss under the law at epsilon / FAR if even that loss exceeds the target.
 
     Returns None if it does not, if the mechanism states no law, or if the loss cannot be computed.
     """

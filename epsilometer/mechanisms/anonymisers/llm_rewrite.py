@@ -4,12 +4,12 @@ table E.2).
 In plain words it asks a language model to write each text as somebody else would.
 
 The request states the classes to hide, those of the private labels, and the classes to preserve, those of the useful
-labels. The classes are the true ones if given (`with_truths`), as in the paper, otherwise the auxiliaries' predictions.
-`prompt` is the name of a prompt of the paper, or a prompt of your own. In a prompt {hidden} becomes "the gender of the
+labels. The classes are the true ones if given (`with_truths`), as in the paper, otherwise predictions of classifiers
+(the auxiliaries). `prompt` names a prompt of the paper, or is your own. In a prompt {hidden} becomes "the gender of the
 author different from male", {values} "male", {kept} "the rating of the text as good", {kept_values} "good".
 
-Departures: the paper's prompts request no form, and small models' answers "require intensive parsing to extract the
-adversarial sentence, if any" (appendix F). Here a form is requested, and an answer in another form is not used as a
+Departures: the paper's prompts set no format, and small models' answers "require intensive parsing to extract the
+adversarial sentence, if any" (appendix F). Here a format is set, and an answer in another format is not used as a
 rewrite (`shared/language_model.py`). The paper states no temperature; the default of 0 gives the likeliest answer. No
 classifier checks the rewrite, so status `found` only means that the text has changed. Nothing is claimed: the provider
 of the model reads the text, and the rewrite may contain words that reveal the attribute.

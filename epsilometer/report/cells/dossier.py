@@ -46,7 +46,7 @@ from epsilometer.report.wording import FEW, guesses, guesses_beside, listed, per
 
 AMONG = (2, 10, 1000)
 NOT_LEGAL = "This is a measurement, not a legal finding. Its reader must decide whether data are anonymous in law."
-# Colour of a decision; all other decisions are open.
+# Colour of a decision; "open" is the colour of all others.
 _KIND: dict[str, str] = {Status.WITHIN: "good", Status.BEYOND: "bad"}
 _HOLDS: dict[str, str] = {Status.WITHIN: "holds", Status.BEYOND: "exceeded"}  # word for the status of a single limit
 _HIDDEN = ("worst_pair", "texts_above_4", "texts_compared", "pairs_compared", "pairs_there", "largest")
@@ -317,7 +317,7 @@ def _colour(of: Dossier) -> str:
 
 
 def _means(of: Dossier) -> str:
-    """Return the meaning of the audit for a person, in guesses."""
+    """Describe an attacker's success: between two texts, among more texts, and for a person with several."""
     loss = next(limited for limited in of.limits if limited.limit == LOSS)
     if loss.high is not None and math.isfinite(loss.high):
         said = [
@@ -454,8 +454,8 @@ def _person(confirmed: int | None, limits: Sequence[Limited], whole: Mapping[str
     """Return the consequences for a person with several texts.
 
     The loss of n rewrites with independent noise is at most n times the loss of one rewrite (`decisions.limits`). The
-    figures on rare outputs and attributes do not multiply in this way, but the largest loss of any output does. If n
-    times this largest loss is at most 4 nats, no output of n texts exceeds 4 nats, and no attribute loses more.
+    figures on rare outputs and attributes do not multiply in this way, but the largest loss of any output does. So
+    their limits hold if n times this largest loss is at most 4 nats and at most the limit of every attribute.
     """
     if confirmed is not None and confirmed < 1:
         raise UserError(f"texts per person must be at least 1, got {confirmed}; leave it out to assume 1", "EPS-S118")
@@ -522,8 +522,8 @@ class _Law:
 
     stated: True if there is a law. departs: True if rewrites depart from the law, None if that was not tested. The
     other fields are set only if rewrites do not contradict the law. row: the row of `EXACT` over all pairs. curve:
-    level and delta on the compared pairs. interval: True if the 99 % interval over all pairs errs at most as often as
-    the audit's alpha allows.
+    level and delta on the compared pairs. interval: True if the error of the 99 % interval over all pairs, 1 %, is
+    at most the audit's alpha.
     """
 
     stated: bool
@@ -752,7 +752,7 @@ def _range(limited: Limited) -> str:
 
 
 def _beside(value: float, allowed: float | None, way: str) -> str:
-    """Return a bound with the decimals of a three-digit limit, or with more if it would round across the limit.
+    """Return a bound with the decimals of its limit at three digits, or more if rounding would cross the limit.
 
     way: DOWN for a lower bound and UP for an upper bound, so that rounding never overstates the evidence.
     """

@@ -205,7 +205,7 @@ def behind_averages(answer: Answer) -> list[str]:
 
 
 def hardly_reading(answer: Answer) -> list[str]:
-    """Return the sentence of `_unread` if the first screen is about other mechanisms."""
+    """Return the sentence of `_unread` if no cell is usable and `reason` is about other cells, which are open."""
     others = not answer.usable and (answer.by.get(Status.NOT_EXCEEDED) or answer.by.get(Status.OPEN))
     return [f"On {answer.dataset} {unread}"] if others and (unread := _unread(answer)) else []
 
@@ -233,7 +233,7 @@ def _allowed(loss: float) -> str:
 
 
 def query_access(estimates: pl.DataFrame) -> str:
-    """Return sentences on adversaries with query access, and on hidden codes, which no other adversary could read."""
+    """Return sentences on adversaries with query access. Only they could read hidden codes in rewrites."""
     if "shadow" in estimates["attack"].to_list():
         return (
             "**Codes.** The attack `shadow` had the candidates rewritten and learnt from the results. A low loss "
@@ -435,10 +435,10 @@ def reasons(
 
 
 def otherwise(limits: Sequence[Mapping[str, Any]], claimed: float | None) -> str:
-    """Return the limits that are kept for any texts, and the limits that are kept for any random numbers.
+    """Describe the limits that are kept for any texts, and those that are kept for any random draws.
 
     A limit is kept for any texts if the claim allows a loss of at most the limit between any two texts (for rare
-    outputs at most 4 nats). A limit is kept for any random numbers if all possible releases were counted. limits: the
+    outputs at most 4 nats). A limit is kept for any random draws if all possible releases were counted. limits: the
     rows of a cell. claimed: the claimed loss between any two texts, in nats; None without such a claim.
     """
     within = [each for each in limits if each["decision"] == Status.WITHIN and each["limit"] != ALL]

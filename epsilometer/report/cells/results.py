@@ -45,14 +45,13 @@ class TextResults(Results[TextsParams]):
 
     @property
     def unread(self) -> dict[tuple[str, str], list[str]]:
-        """Large shares of unread words and texts, by data set and mechanism (`rows.unread`); without controls."""
+        """Large shares of out-of-vocabulary words and truncated texts, by data set and mechanism; without controls."""
         controls = self.estimates.filter("control")["mechanism"].unique().to_list()
         outputs = self.table("data/outputs.parquet", OUTPUTS)
         return unread(outputs.filter(~pl.col("mechanism").is_in(controls)))
 
     def means(self, mechanism: str) -> str:
-        """Return a mechanism's description in plain words; empty if its file, or an audit of an earlier version, has
-        none."""
+        """Return a mechanism's description in plain words; empty without one, or if an earlier version audited."""
         said = self.record(plain_words.FILE)["cell"] if self.has(plain_words.FILE) else {}
         words: str = said.get(mechanism) or ""
         return words

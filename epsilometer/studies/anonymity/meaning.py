@@ -1,7 +1,7 @@
-"""The meaning of each status of a rewrite, by mechanism, and a check if a mechanism considers the labels to keep.
+"""The meaning of each status of a rewrite, by mechanism. `keeps_labels` tells which mechanisms try to keep labels.
 
-The meanings in `core.outcomes` apply to a mechanism that asks all auxiliaries, about labels to hide and to keep. For a
-mechanism that asks fewer auxiliaries, or none, `found` means less.
+The meanings in `core.outcomes` apply to a mechanism that asks all auxiliaries: classifiers of the labels to hide, and
+of those to keep. For a mechanism that asks fewer auxiliaries, or none, `found` means less.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def reads(mechanism: Mechanism, folder: Path) -> bool:
 
 
 def keeps_labels(mechanism: Mechanism, folder: Path) -> bool:
-    """Return True if a mechanism considers the labels to keep.
+    """Return True if a mechanism tries to keep the labels that rewrites should preserve.
 
     A user's mechanism is assumed to do so if it reads the auxiliaries in this folder.
     """

@@ -89,7 +89,7 @@ class RewriterEntry(Section):
 
     @property
     def cell(self) -> Cell:
-        """The round trip as a cell."""
+        """The cell of the mechanism `round_trip`, whose rewrites the model learns to write."""
         return Cell(dataset=self.dataset, **dict(self.round_trip))
 
 
@@ -240,7 +240,7 @@ class AnonymityParams(ProjectParams):
                 yield f"auxiliaries.{name}.training.model", entry.training
 
     def _check_anonymity(self, cell: AnonymityCell, place: str) -> None:
-        """Raise UserError for a cell of pairs, without labels to hide, or with auxiliaries of other labels or roles."""
+        """Raise UserError for pairs, no attribute to hide, or auxiliaries of attributes or tasks that the data lack."""
         labels = self.classification.labels[cell.dataset]
         if self.datasets[cell.dataset].pair:
             raise UserError(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 STEPS, PUBLISHED_STEPS = 16, 50
 MOST_STEPS = 100  # limit, since some texts never become complete, and each doubling costs as much as all earlier passes
-# Most pieces in a pass, fewer if memory is short. Constant, since kernels differ by shape; enough to use a whole CPU.
+# Most pieces a pass, enough for a whole CPU; fewer if memory is short. Fixed, because kernels differ by shape.
 PIECES = {"cpu": 1536, "cuda": 1 << 17}
 # Lengths are padded to multiples of this, so that few shapes occur on a GPU, where texts of similar length share a
 # pass. On the CPU a pass contains one text, without padding.
@@ -50,8 +50,8 @@ def integrated_gradients(
 ) -> tuple[list[dict[str, float]], NDArray[np.bool_]]:
     """Return the score of each word of n texts, and bool [n], True for texts whose scores are not complete.
 
-    classifier: a transformer (`network`, `tokenizer`, `longest`, `memory`). A text's scores do not depend on the other
-    texts, since the shape of every pass depends only on the text's length.
+    classifier: a transformer with `network`, `tokenizer`, `longest` and `memory`. A text's scores do not depend on the
+    other texts, since the shape of every pass depends only on the text's length.
     """
     pieces = _pieces(classifier, cut)
     target, differences = np.zeros(len(cut), np.int64), np.zeros(len(cut))
@@ -59,7 +59,7 @@ def integrated_gradients(
         ends = line.ends()[: len(members)]
         target[members] = np.round(ends[:, 0] * GRID).argmax(axis=1)
         differences[members] = (ends[:, 0] - ends[:, 1])[np.arange(len(members)), target[members]]
-    # Differences below the rounding grid of logits are not significant.
+    # Differences below 1 / GRID, the step to which logits are rounded, are not significant.
     allowed = np.maximum(tolerance * np.abs(differences), 1 / GRID)
     scores: list[NDArray[np.float64]] = [np.zeros(0)] * len(cut)
     missed = np.arange(len(cut))
@@ -167,7 +167,7 @@ class _Line:
 
 
 def _fitting(classifier: Any, width: int, least: int = 1) -> int:
-    """Return the number of rows in a pass. The activations of all layers must fit in memory for the gradient.
+    """Return the rows of a pass: few enough that the activations of all layers fit in memory for the gradient.
 
     least: fewest rows if memory allows.
     """

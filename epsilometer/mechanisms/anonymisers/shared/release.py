@@ -22,7 +22,7 @@ class Release(NamedTuple):
 
 
 def rewrites(releases: Sequence[Release], to_victim: bool = False) -> Rewrites:
-    """Return the releases as rewrites, in order. to_victim: True if the questions went to a victim."""
+    """Return the releases as rewrites, in order. to_victim: True if a victim was asked, not auxiliaries."""
     questions, none = np.array([release.questions for release in releases], np.int64), np.zeros(len(releases), np.int64)
     outcomes = Outcomes(
         [release.status for release in releases],

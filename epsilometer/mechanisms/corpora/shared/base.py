@@ -47,9 +47,9 @@ class NoisyVotes(Counting):
         return 1
 
     def needed(self, epsilon: float) -> int:
-        """Return the fewest people (or texts) for which a label's average votes reach the noise's standard deviation.
+        """Return the fewest people (or texts) for which the mean votes of a label reach its noise's standard deviation.
 
-        For L labels, noise of variance v per cell and c = `most`, the number is L sqrt(cells v) / c.
+        With L labels, c = `most` votes each and noise variance v in each cell, the number is L sqrt(cells v) / c.
         """
         noise = math.sqrt(self.cells(epsilon) * self.cell_noise(epsilon).variance)
         return math.ceil(max(1, len(self.labels)) * noise / self.most)

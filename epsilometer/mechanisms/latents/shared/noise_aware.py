@@ -63,9 +63,9 @@ def train(resource: str | Path, texts: Sequence[str], how: NoiseAware, out: Path
     """Train a model on public texts, write it to the folder `out` with pruning.json, and return the training record.
 
     resource: an encoder-decoder; for pr_plus, one with a pruning.json if dimensions are to be dropped. In the record,
-    loss_before and loss_after are the cross-entropies of held-out texts under the starting and the trained model, each
-    with its own dimensions. The same call gives the same weights on one kind of processor with the same number of
-    threads. Raises UserError for a model of another kind, too few texts, or a length beyond the model's window.
+    loss_before and loss_after are the cross-entropies of held-out texts under the starting and the trained model,
+    with the dimensions that each keeps. The same call gives the same weights on one kind of processor with the same
+    number of threads. Raises UserError for a model of another kind, too few texts, or a length beyond the window.
     """
     if len(texts) < 2 * _HELD_OUT:
         raise UserError(f"training needs at least {2 * _HELD_OUT} texts, got {len(texts)}; give more texts", "EPS-M047")

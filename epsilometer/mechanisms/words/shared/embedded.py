@@ -1,4 +1,4 @@
-"""Default resources of word mechanisms: word vectors of the embedded encoder, and one-dimensional word lists."""
+"""Default resources of word mechanisms, from the encoder in this package: word vectors, and ordered word lists."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def vectors() -> Path:
 
 
 def lists() -> Path:
-    """Return the path of a file of two one-dimensional lists of the words of `vectors`."""
+    """Return the path of a file of two lists of the words of `vectors`, in which similar words are neighbours."""
 
     def make(out: Path) -> None:
         WordLists.build([WordVectors.load(vectors())], 2).save(out)

@@ -1,4 +1,4 @@
-"""Stage leaderboard_cells@cell: the worth of a mechanism on a data set at an average loss."""
+"""Stage leaderboard_cells@cell: the worth (utility) of a mechanism on a data set at one average loss."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ A claim is about the randomness of training, which `auditing.estimation.coins` t
   are split: thresholds are set on the first half, and rates are measured on the second (`halves`).
 - `leakage`: TPR - FPR, the adversary's advantage (Yeom, Giacomelli, Fredrikson and Jha 2018).
 - `loss`: ln((TPR - delta) / FPR) for an adversary who names members, or ln((TNR - delta) / FNR) for one who names
-  others (`successes.loss_by_rates`). The first half of the examples determines which of the two is used.
+  non-members (`successes.loss_by_rates`). The first half of the examples determines which of the two is used.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def area_of(value: float, variance: float, pairs: int, alpha: float) -> Interval
     """Return the interval of an area with this variance, at confidence 1 - alpha, valid for many examples.
 
     pairs: the number of disjoint pairs of one member and one other. If the variance is 0, as when all members score
-    above all others, the interval is the exact one for `pairs` equal outcomes. With few pairs, the estimated variance
-    is unreliable, so the interval is never narrower than this exact one.
+    above all others, the interval is that of Clopper and Pearson for `pairs` trials of one outcome. With few pairs, the
+    estimated variance is unreliable, so the interval is never narrower than this exact one.
     """
     slack = 1 - (alpha / 2) ** (1 / pairs)
     low, high = max(0.0, value - slack), min(1.0, value + slack)
@@ -125,7 +125,7 @@ def area_of(value: float, variance: float, pairs: int, alpha: float) -> Interval
 
 
 def threshold_at(fpr: float, outside: NDArray[np.float64]) -> float:
-    """Return the smallest score in `outside` [m] that at most a share `fpr` of these scores exceeds."""
+    """Return the smallest score in `outside` [m] with a false positive rate of at most `fpr` on these scores."""
     return float(np.sort(outside)[::-1][min(int(fpr * len(outside)), len(outside) - 1)])
 
 
@@ -163,8 +163,8 @@ class Loss:
     point:     the point estimate; infinite if there are no errors.
     ceiling:   the lower bound if there were no errors.
     threshold: the threshold.
-    named:     MEMBERS if the adversary calls examples above the threshold members, OTHERS if it calls those below it
-               others.
+    named:     MEMBERS if the adversary calls examples above the threshold members, OTHERS if it calls the rest
+               non-members.
     """
 
     loss: float
@@ -178,7 +178,7 @@ MEMBERS, OTHERS = "members", "others"
 
 
 def loss(chosen: MembershipScores, measured: MembershipScores, alpha: float, delta: float = 0.0) -> Loss:
-    """Return the loss that is proved by naming members, or by naming others, at one threshold.
+    """Return the loss that is proved by naming members, or by naming non-members, at one threshold.
 
     The loss is between neighbours by replacement, because members and others belong to equally large training sets.
 

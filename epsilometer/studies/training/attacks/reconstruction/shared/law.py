@@ -4,7 +4,7 @@ Let Y be the noised sum (the update times the batch size) and v_i the gradient o
 to terms that do not depend on a text,
 
     Gaussian:          ln p = (<sum_i v_i, Y> - |sum_i v_i|^2 / 2) / s^2,   s the deviation of the noise on the sum;
-    von Mises-Fisher:  ln p = kappa <v, Y>   for one text, |v| = 1; for draws by parts, the sum over the parts.
+    von Mises-Fisher:  ln p = kappa <v, Y>   for one text, |v| = 1; with a draw per tensor, the sum over tensors.
 
 For several texts, the likelihood of one text given the others is the first line with the others' v subtracted from Y.
 The average of L von Mises-Fisher draws has no computable density. A Gaussian with the same moments replaces it: the
@@ -38,7 +38,7 @@ class ConditionalLaw:
     factor:    the factor that turns the update into Y, or into Y / A for an average of von Mises-Fisher draws.
     deviation: the standard deviation of Gaussian noise on Y; not used if kappa is positive.
     kappa:     the concentration of a von Mises-Fisher draw about one text; 0 for Gaussian noise.
-    parts:     whether there is one draw for each part.
+    parts:     True for one von Mises-Fisher draw per tensor, False for one draw in all.
     clip:      the length to which longer gradients are clipped, or None.
     gamma:     gradients are divided by their length plus gamma; None without scaling.
     exact:     True for the true law, False for a Gaussian with the same moments.
