@@ -173,7 +173,7 @@ def _paced(publisher: Publisher, texts: Iterator[str], length: float, count: int
         if count is None or count < 20:
             return ""
         fewer = 10 ** (len(str(count - 1)) - 1)
-        return f" for {count} texts; shorter: --rows {fewer}: about {span(seconds * fewer / count)}"
+        return f" for {count} texts; with --rows {fewer} about {span(seconds * fewer / count)}"
 
     done, units, block = 0, 0, list[str]()
     with PacedWork("rewrite", length, shorter) as pace:

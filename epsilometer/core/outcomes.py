@@ -27,7 +27,7 @@ MEANING: Mapping[str, str] = {
     MISSED: "no rewrite that was tried hides the attribute; released unchanged",
     UTILITY_LOST: "each rewrite that hides the attribute loses a label to keep; released unchanged",
     WITHHELD: "not released: an empty text",
-    CUT: "longer than the classifiers' window, within which the aim is not reached; the rest is unchanged",
+    CUT: "longer than the classifiers' window; the aim is not reached within it, and the rest is unchanged",
     UNUSABLE: "the model's answer is not a rewrite",
 }
 STATUSES = tuple(MEANING)

@@ -150,7 +150,7 @@ class ArrayWriter:
             self._opened.callback(self._array.flush)
         if values.shape[1] != self._array.shape[1]:
             raise UserError(
-                f"the mechanism returned latents of {values.shape[1]} and of {self._array.shape[1]} numbers; return "
+                f"the mechanism returned latents of lengths {values.shape[1]} and {self._array.shape[1]}; return "
                 "vectors of one length for all texts",
                 "EPS-C065",
             )

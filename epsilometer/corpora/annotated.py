@@ -38,7 +38,7 @@ def read(path: Path) -> pl.DataFrame:
     for number, document in enumerate(documents, 1):
         if (wrong := json_text.no_text(document)) is not None:
             raise UserError(
-                f"{path}: document {number} contains {wrong}; remove it, or write the whole character", "EPS-D002"
+                f"{path}: document {number} contains {wrong}; remove the character, or write it whole", "EPS-D002"
             )
         try:
             rows.append(form.row(document))

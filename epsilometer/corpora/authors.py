@@ -20,8 +20,8 @@ def check_named(table: pl.DataFrame, columns: Sequence[str], place: str) -> None
     for column in columns:
         if lacking := (table[column].is_null().arg_true() + 1).to_list():
             raise UserError(
-                f"{place}: the author's column {column!r} has no value in {by_number('text', lacking)} of "
-                f"{len(table):,}; fill it in, or leave these rows out of the source",
+                f"{place}: the author column {column!r} has no value in {by_number('text', lacking)} of "
+                f"{len(table):,}; fill in the authors, or remove these rows from the source",
                 "EPS-D005",
             )
 
@@ -63,9 +63,8 @@ def chosen(table: pl.DataFrame, split: str, least: int, texts: int, seed: int) -
     counts = table.filter(split=split).group_by(GROUP).len().filter(pl.col("len") >= least).sort(GROUP)
     if counts["len"].sum() < texts:
         raise UserError(
-            f"{len(counts)} authors have at least {least} texts in the split {split!r}, {counts['len'].sum():,} in "
-            f"all, fewer than the {texts:,} to audit; set a smaller number of texts (texts), or include authors with "
-            "fewer (least)",
+            f"the {len(counts)} authors with at least {least} texts in the split {split!r} have "
+            f"{counts['len'].sum():,} texts, fewer than the {texts:,} to audit; lower `texts` or `least`",
             "EPS-D006",
         )
     order = np.argsort(Noise.named(len(counts), "authors", seed).uniforms()[:, 0], kind="stable")

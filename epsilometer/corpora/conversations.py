@@ -54,8 +54,8 @@ def read(path: Path) -> pl.DataFrame:
         conversation = conversations[name]
         if (wrong := json_text.no_text(conversation)) is not None:
             raise UserError(
-                f"{path}: conversation {number} in the order of names contains {wrong}; remove it, or write the "
-                "whole character",
+                f"{path}: conversation {number} in the order of names contains {wrong}; remove the character, or "
+                "write it whole",
                 "EPS-D008",
             )
         try:

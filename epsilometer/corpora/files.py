@@ -77,8 +77,8 @@ def read(path: Path, layout: Layout = PLAIN) -> pl.DataFrame:
         return _folder(path, layout)
     if suffix(path) not in _READERS or (path.suffix in _COMPRESSED and suffix(path) == ".parquet"):
         raise UserError(
-            f"{path} has the unknown suffix {path.suffix!r}; known: {', '.join(_READERS)}, all but Parquet also with "
-            f"{' or '.join(_COMPRESSED)}",
+            f"{path} has the unknown suffix {path.suffix!r}; known: {', '.join(_READERS)}. All but .parquet may "
+            f"also end in {' or '.join(_COMPRESSED)}",
             "EPS-D012",
         )
     if not path.is_file():
@@ -275,9 +275,7 @@ def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
         rows = [[row[i] for i in named] for row in rows]
         header = rows[0]
     if twice := [name for number, name in enumerate(header) if name in header[:number]]:
-        raise UserError(
-            f"{path}: the header names a column twice: {listed(twice, 'column')}; rename one of each", "EPS-D024"
-        )
+        raise UserError(f"{path}: the header repeats {listed(twice, 'column')}; rename the duplicates", "EPS-D024")
     return pl.DataFrame(rows[1:], schema=dict.fromkeys(header, pl.String), orient="row")
 
 
@@ -357,7 +355,7 @@ def _check_escapes(text: str, path: Path) -> None:
             continue
         if wrong is not None:
             raise UserError(
-                f"{path}, line {number} contains {wrong}; remove it, or write the whole character", "EPS-D028"
+                f"{path}, line {number} contains {wrong}; remove the character, or write it whole", "EPS-D028"
             )
 
 

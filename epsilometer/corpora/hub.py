@@ -62,9 +62,10 @@ def read_pin(path: Path) -> Pin:
     others = [key for key in value if key not in Pin.model_fields] if isinstance(value, dict) else None
     if others or others is None:  # the file may contain texts, so no value is quoted
         raise UserError(
-            f'{path} is not the pin of a data set, {{"dataset": ..., "revision": ...}} and perhaps "config": it '
-            f"contains {'no object' if others is None else listed(others, 'other key')}; write a pin, or put texts in "
-            "a .jsonl file, one object per line",
+            f"{path} does not pin a data set: it contains "
+            f"{'no object' if others is None else listed(others, 'other key')}. "
+            'Write {"dataset": ..., "revision": ...} with an optional "config", or put texts in a .jsonl file, one '
+            "object per line",
             "EPS-D031",
         )
     try:

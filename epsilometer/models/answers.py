@@ -153,8 +153,8 @@ def _whole(path: Path) -> sqlite3.Connection:
         for table, rows in intact.items():
             _insert(database, table, rows)
     note(
-        f"{path} was damaged: {len(intact['completions'])} intact answers were recovered, all others are requested "
-        f"again; the damaged file was renamed to {aside.name} and can be deleted"
+        f"{path} was damaged: {len(intact['completions'])} answers were recovered, and the others will be requested "
+        f"again. The damaged file is now {aside.name} and can be deleted"
     )
     return database
 

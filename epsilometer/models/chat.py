@@ -106,7 +106,7 @@ class Chat:
             if not _same(self.model, model):
                 raise UserError(
                     f"the endpoint at {self.host} answered with the model {fingerprint(str(model))} {HASHED} instead "
-                    f"of {self.model!r}; request the model that it serves",
+                    f"of {self.model!r}; name the model that the endpoint serves",
                     "EPS-N015",
                 )
             return Completion(keep(text), *tokens, str(model), flaws=flaws)

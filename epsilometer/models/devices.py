@@ -28,7 +28,7 @@ def resolved(device: str | None = None) -> str:
         return "cuda"
     if device == "auto":
         return "cpu"
-    why = "is built without CUDA" if torch.version.cuda is None else "sees no GPU that its CUDA can use"
+    why = "is built without CUDA" if torch.version.cuda is None else "finds no GPU that its CUDA version supports"
     raise UserError(
         f"device 'cuda' is not available: torch {version('torch')} {why}; set device: cpu or auto, or install a CUDA "
         "build of torch and a driver for it",

@@ -94,7 +94,8 @@ def _weights(pin: Pin, source: Path) -> int:
     readable = sorted({*GGUF_SUPPORTED_ARCHITECTURES} - {"general", "tokenizer"})
     if architecture not in readable:
         raise UserError(
-            f"{pin} has the architecture {architecture!r}; the loader supports {listed(readable, 'kind')}", "EPS-N084"
+            f"{pin} has the architecture {architecture!r}; choose a model of one of the {listed(readable, 'kind')}",
+            "EPS-N084",
         )
     for tensor in reader.tensors:
         try:

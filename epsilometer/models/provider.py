@@ -93,7 +93,7 @@ class LocalProvider(Provider):
         kind = architecture(model)
         if kind not in ("seq2seq", "causal"):
             raise UserError(
-                f"candidates need a model that writes text, but {str(model)!r} is {KINDS[kind]}; give another model",
+                f"candidates need a model that generates text, but {str(model)!r} is {KINDS[kind]}; give another model",
                 "EPS-N062",
             )
         self._model = Seq2Seq(model) if kind == "seq2seq" else CausalLM(model)
@@ -102,7 +102,7 @@ class LocalProvider(Provider):
         if self._model.room(longest) < len(self._tokens("a")):
             raise UserError(
                 f"max_new_tokens must leave room for the prompt in the window of {model} ({self._model.window} tokens "
-                f"to read, {self._model.longest(0)} to write), got {longest}; set fewer",
+                f"to read, {self._model.longest(0)} to write), got {longest}; set a smaller number",
                 "EPS-N063",
             )
 

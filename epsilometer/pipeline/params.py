@@ -22,7 +22,7 @@ class Params(QuestionParams):
         sections = dict(self.studied())
         if not any(sections.values()):
             *names, last = sections
-            raise ValueError(f"must name something to study: {', '.join(names)} or {last}")
+            raise ValueError(f"needs an entry in at least one of these sections: {', '.join(names)} or {last}")
         return self
 
 

@@ -31,7 +31,7 @@ def check_entry(entry: MechanismEntry, place: str) -> None:
         )
     if entry.file is None and entry.mechanism not in shipped("mechanisms"):
         message = unknown(f"mechanism in {place}", entry.mechanism, sorted(shipped("mechanisms")))
-        raise UserError(f"{message}; one of your own needs `file`\n{EXAMPLE}", "EPS-P063")
+        raise UserError(f"{message}; a mechanism of your own needs `file`\n{EXAMPLE}", "EPS-P063")
     if entry.file is not None and not entry.file.endswith(".py"):
         raise UserError(f"{place}.file must be the path of a .py file, got {entry.file!r}\n{EXAMPLE}", "EPS-P064")
 
@@ -42,7 +42,8 @@ def check_cell(datasets: Mapping[str, Dataset], cell: Cell, kind: str, name: str
     check_dataset(datasets, cell.dataset, f"{kind}.{name}")
     if name != f"{cell.dataset}-{cell.mechanism}":
         raise UserError(
-            f"{kind}.{name} must be named {cell.dataset}-{cell.mechanism}, data set and mechanism", "EPS-P065"
+            f"{kind}.{name} must be named {cell.dataset}-{cell.mechanism}, after its data set and its mechanism",
+            "EPS-P065",
         )
 
 

@@ -108,10 +108,9 @@ def _read_text(path: Path) -> tuple[list[str], NDArray[np.float32]]:
             word, *values = line.rsplit(None, dimensions) if line.strip() else [b""]
             try:
                 if len(values) != dimensions or not dimensions or _ends_in_number(word):
-                    raise ValueError(
-                        f"expected a word and {dimensions or 'its'} numbers, as in the first line, got "
-                        f"{len(line.split())} fields"
-                    )
+                    expected = f"{dimensions} numbers, as in the first line" if dimensions else "numbers"
+                    fields = len(line.split())
+                    raise ValueError(f"expected a word and {expected}, got {fields} field{'s' * (fields != 1)}")
                 words.append(word.decode())
                 numbers.extend(map(float, values))
             except UnicodeDecodeError as error:

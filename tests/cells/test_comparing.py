@@ -102,7 +102,7 @@ def test_a_design_that_cannot_be_compared_is_refused_before_anything_is_rewritte
     def rewrite(text: str, epsilon: float, rng: np.random.Generator) -> str:
         raise AssertionError("rewritten before the design was read")
 
-    with pytest.raises(UserError, match="only to audits that make the rewrites"):
+    with pytest.raises(UserError, match="only if the audit itself rewrites the texts"):
         epsilometer.compare(["a b", "c d", "e f"], (rewrite, 1.0), (rewrite, 2.0), trials=20, design=design)
 
 

@@ -564,7 +564,7 @@ def test_a_long_rewrite_says_how_long(
     code, out, err = call(capfd, "rewrite", tmp_path / "lines.txt", "--mechanism", tmp_path / "mine.py", "--epsilon", 1)
     assert (code, out) == (0, "some text\n" * 600)
     note, *lines = err.splitlines()
-    assert note == "note: rewrite: about 9.8 min to go for 600 texts; shorter: --rows 100: about 1.7 min"
+    assert note == "note: rewrite: about 9.8 min to go for 600 texts; with --rows 100 about 1.7 min"
     assert all(parse(line) for line in lines)
 
 

@@ -137,7 +137,7 @@ def test_a_nul_in_parquet_is_refused(tmp_path: Path) -> None:
         ("a.csv", "text,x\na,b\nc\n", {}, "line 3: the row has 1 fields, the first line has 2"),
         ("a.csv", 'text,x\na,b\n"c,d\ne,f\n', {}, "line 4: unexpected end of data"),
         ("a.csv", 'text,x\n"a"b,c\n', {}, "line 2: ',' expected after '\"'"),
-        ("a.csv", "text,text\na,b\n", {}, "names a column twice"),
+        ("a.csv", "text,text\na,b\n", {}, "the header repeats column 'text'; rename the duplicates"),
         (
             "a.csv",
             b"text\ncaf\xe9\n",

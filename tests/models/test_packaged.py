@@ -99,7 +99,7 @@ def test_too_small_a_disk_is_said_before_the_download(tmp_path: Path, monkeypatc
 def test_what_the_loader_does_not_know_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for content, message in (
         (b"no gguf", "is not readable GGUF"),
-        (gguf_file(tmp_path / "a", "rwkv7"), "has the architecture 'rwkv7'; the loader supports"),
+        (gguf_file(tmp_path / "a", "rwkv7"), "has the architecture 'rwkv7'; choose a model of"),
         (gguf_file(tmp_path / "b", "llama", "Q8_K"), "stored as Q8_K, which gguf cannot convert"),
     ):
         with pytest.raises(UserError, match=message):

@@ -91,7 +91,7 @@ def test_its_settings_are_checked_with_the_others(site: Path) -> None:
     for section, message in (
         ("lengths: {talk: {dataset: tolk}}", "unknown data set in lengths.talk"),
         ("lengths: {talk: {}}", "lengths.talk.dataset: missing; add it"),
-        ("lengths: {}", "must name something to study: .*cells, .*lengths"),
+        ("lengths: {}", "needs an entry in at least one of these sections: .*cells, .*lengths"),
         ("length: {}", "length"),
     ):
         Path("params.yaml").write_text(PARAMS.replace("lengths: {talk: {dataset: talk}}", section))

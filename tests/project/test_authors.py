@@ -77,12 +77,12 @@ def test_more_texts_are_audited_by_more_authors(tmp_path: Path) -> None:
         (
             [*ROWS, ("somebody's text", None)],
             {},
-            "datasets.reviews.authors: the author's column 'author' has no value in text 261 of 261; fill it in",
+            "datasets.reviews.authors: the author column 'author' has no value in text 261 of 261; fill in the authors",
         ),
         (
             ROWS,
             {"authors": {"least": 7, "most": 9, "texts": 1500}},
-            r"datasets.reviews.authors: \d+ authors have at least 7 .* in all, fewer than the 1,500 to audit",
+            r"datasets.reviews.authors: the \d+ authors with at least 7 .* texts, fewer than the 1,500 to audit",
         ),
         (ROWS, {"authors": {"least": 7, "most": 6}}, "least must be at most `most`, got 7 and 6"),
         (ROWS, {"group": []}, r"authors: `group` must name the columns of the author.*group: \[author\]"),

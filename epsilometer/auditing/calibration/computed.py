@@ -87,7 +87,7 @@ def advice(met: Met, what: str, *ends: str, still: str | None = None) -> str:
     if met.status == FALLING:
         return f"{low} and falls to {ends[1]}; it exceeds the target at epsilons below the interval, not above it"
     if still is not None:
-        beyond = f"under the stated law it is {still}, too: no epsilon meets the target"
+        beyond = f"far beyond this range it is {still} under the stated law, so no epsilon meets the target"
     elif (met.low == 0) == falls:
         beyond = "raise `high` (--high) to search beyond"
     else:

@@ -45,7 +45,7 @@ def proved_loss(frontiers: Sequence[Frontier], worths: NDArray[np.float64], alph
             "EPS-A045",
         )
     if len(beyond := worths[np.abs(worths) > 1 + _ROUNDED]):
-        raise UserError(f"worth must be in [-1, 1], as a cosine is, got {beyond[0]:g}; scale it", "EPS-A046")
+        raise UserError(f"worth must be a cosine, in [-1, 1], got {beyond[0]:g}; rescale it", "EPS-A046")
     bounded = np.clip(np.nan_to_num(worths, nan=-1.0), -1, 1)
     half = len(frontiers) // 2
     slope = max(_SLOPES, key=lambda slope: _success(frontiers[:half], bounded[:half], slope, alpha))

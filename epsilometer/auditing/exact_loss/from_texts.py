@@ -88,8 +88,8 @@ def exact_pairs(
         )
     if shows_more(cast(Mechanism, built)):
         raise UserError(
-            "the released text may reveal more of its source than the compared units (`write`), so no bound on a "
-            "pair's loss holds; use exact_loss, which reports this, or a layout that reveals no more",
+            "`write` may reveal more of a text than its compared units, so no upper bound on a pair's loss holds; use "
+            "exact_loss, which gives lower bounds, or a layout that reveals no more",
             "EPS-A078",
         )
     at = [float(epsilon) for epsilon in budgets(built, epsilons)]

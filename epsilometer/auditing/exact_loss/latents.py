@@ -43,7 +43,8 @@ def losses(request: Request) -> list[PairLosses]:
     encoded, pairs = mechanism.encode([request.texts[i] for i in used]), at.reshape(-1, 2)
     if len(wrong := np.flatnonzero(~np.isfinite(encoded).all(axis=1))):
         raise LawError(
-            f"encode returns values that are not finite for input {used[wrong[0]]} (counted from 0); correct it",
+            f"encode returns values that are not finite for input {used[wrong[0]]} (counted from 0); return finite "
+            "numbers",
             "EPS-A087",
         )
     results = []

@@ -147,7 +147,7 @@ def _departing(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
     at = "" if row["epsilon"] is None else f" at ε = {row['epsilon']:g}"
     what = f"{row['successes']} hits of the attack {attack}" if of == "hits" else "such outputs"
     doubted = "Exact losses, posteriors and the likelihood attack rely on this law, so they are in doubt"
-    return f"{DEPARTS}: under it {what} in {row['trials']} trials{at} have p = {p:.2g}. {doubted}"
+    return f"{DEPARTS}: under the law, {what} in {row['trials']} trials{at} have p = {p:.2g}. {doubted}"
 
 
 def _falling(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
@@ -177,7 +177,7 @@ def _flat(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
         if low <= high and curve[-1]["loss"] > 0:
             flat.append(f"{attack} ({low:.2f} to {high:.2f} nats)")
             ends = f"from ε = {curve[0]['epsilon']:g} to {curve[-1]['epsilon']:g}"
-    return f"flat: {ends} the intervals of all losses overlap under {', '.join(flat)}" if flat else None
+    return f"flat: {ends}, all loss intervals overlap under {', '.join(flat)}" if flat else None
 
 
 def _chance(curve: list[dict[str, Any]]) -> str | None:
@@ -194,5 +194,5 @@ def _odd(row: dict[str, Any]) -> list[str]:
     if row["unchanged"] >= _MANY:
         remarks.append(f"{row['unchanged']:.1%} of the rewrites equal their source")
     if row["commonest"] >= _MANY:
-        remarks.append(f"{row['commonest']:.1%} of the rewrites are one and the same, whatever the source")
+        remarks.append(f"{row['commonest']:.1%} of the rewrites are the same text")
     return remarks

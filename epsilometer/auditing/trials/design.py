@@ -71,10 +71,10 @@ class Design:
     def k(self) -> int:
         """The number of candidates, for callers that allow neither "all" nor a prior. Raises UserError for these."""
         if self.prior is not None:
-            raise UserError("a prior applies only to audits that make the rewrites; leave it out", "EPS-A175")
+            raise UserError("a prior applies only if the audit itself rewrites the texts; leave it out", "EPS-A175")
         if self.candidates == "all":
             raise UserError(
-                'candidates "all" applies only to audits that make the rewrites; set a number (k)', "EPS-A176"
+                'candidates "all" applies only if the audit itself rewrites the texts; set a number (k)', "EPS-A176"
             )
         return self.candidates
 

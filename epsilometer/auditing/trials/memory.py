@@ -52,9 +52,9 @@ class Memory:
             return f"{same}, the text itself: the mechanism is the identity on them, or caches such answers"
         if self.kind == BY_WORD:
             return (
-                f"{same}, and a word that is changed is changed in the same way in every text: the mechanism is "
-                "deterministic or caches an answer per word or name; figures describe this deployment, and no "
-                "probability is stated for such a mechanism"
+                f"{same}, and each changed word has the same replacement in every text: the mechanism is "
+                "deterministic or caches an answer per word or name; figures describe this deployment, without error "
+                "probabilities"
             )
         if self.kind == BY_TEXT:
             return (

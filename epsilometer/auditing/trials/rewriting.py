@@ -150,19 +150,17 @@ def _shorter(job: Job, shares: bool, seconds: float) -> str:
         # If work is shared, this is an upper bound of the share of time, since some work is per trial.
         share = _length(job, fewer) / _length(job, trials) if shares else fewer / trials
         if share * seconds <= 1.01 * aim:
-            ways.append(f"{fewer} trials: about {span(share * seconds)}")
+            ways.append(f"with {fewer} trials about {span(share * seconds)}")
             break
     if shares:
         ways += [
-            f"{n} texts: about {span(seconds * n / texts)}"
+            f"with {n} texts about {span(seconds * n / texts)}"
             for n in _ROUND
             if n < texts and n <= 1.01 * texts * aim / seconds
         ][:1]
     elif len(job.epsilons) > 1:
-        ways.append(f"one epsilon: about {span(seconds / len(job.epsilons))}")
-    return f" for {trials} trials of {texts} texts, the attacks not counted" + (
-        f"; shorter: {', '.join(ways)}" if ways else ""
-    )
+        ways.append(f"with one epsilon about {span(seconds / len(job.epsilons))}")
+    return f" for {trials} trials of {texts} texts, the attacks not counted" + (f"; {', '.join(ways)}" if ways else "")
 
 
 def _length(job: Job, trials: int) -> int:

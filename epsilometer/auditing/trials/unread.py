@@ -42,8 +42,8 @@ def say(counts: Unread) -> None:
     )
     _say(
         counts.far / max(counts.compared, 1),
-        f"{counts.far} of {counts.compared} texts ({{:.1%}}) have a cosine below .25, near 0, with every public text "
-        "that can replace them",
+        f"{counts.far} of {counts.compared} texts ({{:.1%}}) resemble no public text that can replace them (cosine "
+        "below .25)",
         "so rewrites have little of their meaning; give public texts of their language and kind",
     )
 

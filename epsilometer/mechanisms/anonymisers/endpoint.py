@@ -89,7 +89,7 @@ class Endpoint(Spends, OneOfGrid):
             _ = self._template
         elif self.model is None:
             raise UserError(
-                "the endpoint has neither model nor resource; set model for a chat, or resource to the template of "
+                "neither model nor resource is set; set model for a chat endpoint, or resource to the template of "
                 "another service",
                 "EPS-M002",
             )

@@ -90,8 +90,8 @@ class Rampart(SpanMasker):
         pin = RAMPART if self.resource is None else packages.read_pin(self.resource)
         if pin is None or PurePosixPath(pin.file).name != "config.json":
             raise UserError(
-                f"{self.resource} is not the pin of the config.json of a network in a package; omit resource to use "
-                "the published network",
+                f"{self.resource} does not pin the config.json of a network in a package; correct the pin, or omit "
+                "resource to use the published network",
                 "EPS-M116",
             )
         return pin

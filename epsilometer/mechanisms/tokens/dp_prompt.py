@@ -59,8 +59,8 @@ class DPPrompt(GenerativeMechanism):
         kind = architecture(self.resource)
         if kind == "masked":
             raise UserError(
-                f"dp_prompt needs a model that writes text, but {self.resource} is {KINDS[kind]}; give another model, "
-                "or use dp_mlm",
+                f"dp_prompt needs a model that generates text, but {self.resource} is {KINDS[kind]}; give another "
+                "model, or use dp_mlm",
                 "EPS-M075",
             )
         if kind == "seq2seq":

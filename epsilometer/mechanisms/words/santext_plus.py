@@ -59,7 +59,8 @@ class SanTextPlus(KernelMechanism):
         numbers = np.array([i for i, word in enumerate(self.vocabulary.words) if word in named], np.int64)
         if not len(numbers):
             raise UserError(
-                f"{self.sensitive} contains no word of the vocabulary; give words of {self.resource}", "EPS-M085"
+                f"{self.sensitive} contains no word of the vocabulary; list words that are in {self.resource}",
+                "EPS-M085",
             )
         return numbers
 

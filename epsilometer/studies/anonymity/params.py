@@ -78,11 +78,13 @@ class AuxiliariesEntry(Labels):
 class RewriterEntry(Section):
     """An encoder-decoder trained on the auxiliaries' texts of a data set, for adversarial_back_translation."""
 
-    dataset: str = Field(description="The data set whose training texts it learns from.")
-    count: PositiveInt | None = Field(None, description="The number of texts that it learns from; null is all.")
+    dataset: str = Field(description="The data set whose training texts the rewriter learns from.")
+    count: PositiveInt | None = Field(
+        None, description="The number of texts that the rewriter learns from; null is all."
+    )
     attribute: str = Field(description="The label that its hidden states should not reveal.")
     model: str = Field(description="The encoder-decoder to start from, `data/models/NAME`.")
-    round_trip: MechanismEntry = Field(description="The mechanism whose rewrites it learns to write.")
+    round_trip: MechanismEntry = Field(description="The mechanism whose rewrites the rewriter learns to imitate.")
     training: Mapping[str, Any] = Field(
         {}, description="Settings of `epsilometer/mechanisms/anonymisers/shared/adversarial_rewriter.py`."
     )

@@ -25,10 +25,10 @@ class LeaderboardDataset(Section):
     task: str = Field(description="The label that a classifier learns.")
     attribute: str | None = Field(None, description="The private label that an attacker infers.")
     texts: Annotated[int, Field(ge=20)] = Field(
-        1000, description="How many texts of each split are rewritten, and learnt from."
+        1000, description="Number of texts of each split that are rewritten, and that classifiers learn from."
     )
-    tested: PositiveInt = Field(500, description="How many clean texts of each split classifiers are tested on.")
-    sets: PositiveInt = Field(40, description="How many sets of ten texts are sampled from each split.")
+    tested: PositiveInt = Field(500, description="Number of clean texts of each split that classifiers are tested on.")
+    sets: PositiveInt = Field(40, description="Number of sets of ten texts that are sampled from each split.")
 
 
 class LeaderboardMechanism(Section):

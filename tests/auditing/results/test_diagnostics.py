@@ -77,7 +77,7 @@ def test_a_fall_within_the_intervals_is_none() -> None:
     [
         ({"empty": 0.02}, "2.0% of the rewrites are empty"),
         ({"unchanged": 0.9}, "90.0% of the rewrites equal their source"),
-        ({"commonest": 0.6}, "60.0% of the rewrites are one and the same"),
+        ({"commonest": 0.6}, "60.0% of the rewrites are the same text"),
     ],
 )
 def test_odd_outputs_are(change: dict[str, float], words: str) -> None:

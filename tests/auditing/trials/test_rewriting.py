@@ -214,7 +214,7 @@ def test_long_work_says_early_how_long_and_what_would_be_shorter(
     note, *lines = capsys.readouterr().err.splitlines()
     assert re.fullmatch(
         r"note: rewrite: about (8|9|9\.\d|10) min to go for 300 trials of 20 texts, the attacks not counted; "
-        r"shorter: 20 trials: about [34]\d s, one epsilon: about (4\.\d|5|5\.\d) min",
+        r"with 20 trials about [34]\d s, with one epsilon about (4\.\d|5|5\.\d) min",
         note,
     )
     shown = [parse(line) for line in lines]
@@ -231,10 +231,10 @@ def test_what_trials_share_is_known(clock: SimpleNamespace, capsys: pytest.Captu
     note = capsys.readouterr().err.splitlines()[0]
     assert re.search(
         r"about 33 min to go for 20000 trials of 2000 texts, the attacks not counted; "
-        r"shorter: 200 trials: about 3\.\d min",
+        r"with 200 trials about 3\.\d min",
         note,
     )
-    assert note.endswith("200 texts: about 3.3 min")
+    assert note.endswith("with 200 texts about 3.3 min")
 
 
 def test_a_first_text_that_takes_minutes_is_estimated_from_its_beginning(
@@ -251,7 +251,7 @@ def test_a_first_text_that_takes_minutes_is_estimated_from_its_beginning(
     said: list[str] = []
     rewrite_all(ByWord(str), Job(TEXTS * 5, np.arange(100), [1.0], [Noise.named(100)]), paced=True)
     size = "100 trials of 100 texts, the attacks not counted"
-    note = rf"note: rewrite: about 1[12] h to go for {size}; shorter: 10 trials: about 6\d min\n"
+    note = rf"note: rewrite: about 1[12] h to go for {size}; with 10 trials about 6\d min\n"
     assert re.search(note, "".join(said))
 
 

@@ -19,7 +19,7 @@ from tests.support.refusals import refused
 def test_what_was_found_is_said() -> None:
     results = audit()
     sentences = text_of(look.section(results), results)
-    assert "mvc on queries at ε = 5: 70.0% of the rewrites are one and the same" in sentences
+    assert "mvc on queries at ε = 5: 70.0% of the rewrites are the same text" in sentences
     assert "dp_bart on queries: no attack does better than chance at the largest budget, ε = 2500" in sentences
 
 

@@ -50,7 +50,7 @@ class Attribution:
         if not 1 <= self.steps <= MOST_STEPS or self.samples < 2 or not self.tolerance > 0:
             raise UserError(
                 f"attribution needs 1 to {MOST_STEPS} steps, at least 2 samples and a tolerance above 0, got "
-                f"{self.steps}, {self.samples} and {self.tolerance}",
+                f"steps {self.steps}, samples {self.samples}, tolerance {self.tolerance}",
                 "EPS-M015",
             )
 

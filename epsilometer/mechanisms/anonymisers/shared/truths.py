@@ -45,8 +45,8 @@ class WithTruths(ABC):
             if name not in known_classes[label]:
                 raise UserError(
                     f"{name!r} is not a class of {label} that the classifiers were trained on "
-                    f"({', '.join(map(repr, known_classes[label]))}); correct the label, or train the classifiers with "
-                    "it",
+                    f"({', '.join(map(repr, known_classes[label]))}); correct the class, or train the classifiers on "
+                    "texts of that class",
                     "EPS-M027",
                 )
         other = copy.copy(self)

@@ -35,7 +35,7 @@ def label_numbers(corpus: PrivateCorpus, labels: Mapping[str, int]) -> NDArray[n
     """
     if corpus.labels is None:
         raise UserError(
-            "the corpus has no labels, but the mechanism has a list of labels; give both or neither", "EPS-M100"
+            "the mechanism has a list of labels, but the corpus has no labels; add them, or omit the list", "EPS-M100"
         )
     return np.fromiter((labels.get(label or "", -1) for label in corpus.labels), np.int64, len(corpus))
 
@@ -53,5 +53,5 @@ def labelled_only(corpus: PrivateCorpus, labels: Mapping[str, int]) -> PrivateCo
 def check_labels(labels: tuple[str, ...]) -> dict[str, int]:
     """Return the index of each label in a public list. Raises ValueError for an empty or duplicate label."""
     if len(set(labels)) < len(labels) or not all(label.strip() for label in labels):
-        raise ValueError("labels must be distinct names, each with a character")
+        raise ValueError("labels must be distinct and not blank")
     return {label: number for number, label in enumerate(labels)}

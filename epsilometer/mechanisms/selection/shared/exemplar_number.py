@@ -46,8 +46,9 @@ def best_number(
     numbers = [m for m in NUMBERS if least <= m <= (~apart).sum() / 4]
     if not numbers or apart.sum() < 2:
         raise UserError(
-            f"m: auto cannot choose from {len(texts)} public texts: it tries {NUMBERS[0]} exemplars or more, with 4 "
-            f"public texts for each, and holds out one text in {_HELD_OUT}; give more public texts, or m as a number",
+            f"m: auto needs more than {len(texts)} public texts: it holds out one text in {_HELD_OUT}, and needs 4 of "
+            f"the others per exemplar, for at least {NUMBERS[0]} exemplars; give more public texts, or set m to a "
+            "number",
             "EPS-M060",
         )
     vectors = embed(Encoder(encoder), texts)

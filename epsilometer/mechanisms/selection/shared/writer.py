@@ -33,7 +33,9 @@ class NoteWriter:
 
         kind = architecture(model)
         if kind not in ("seq2seq", "causal"):
-            raise UserError(f"writer must be a model that writes text, but {str(model)!r} is {KINDS[kind]}", "EPS-M072")
+            raise UserError(
+                f"writer must be a model that generates text, but {str(model)!r} is {KINDS[kind]}", "EPS-M072"
+            )
         self._prompt = prompt or ("{}" if kind == "seq2seq" else INSTRUCTION)
         if "{}" not in self._prompt:
             raise UserError(

@@ -17,7 +17,7 @@ def vectors() -> Path:
     def make(out: Path) -> None:
         WordVectors.from_transformer(locate(ENCODER)).save(out)
 
-    return cached("vectors.npz", "the word vectors of all-MiniLM-L6-v2's token embeddings", make)
+    return cached("vectors.npz", "the token embeddings of all-MiniLM-L6-v2 as word vectors", make)
 
 
 def lists() -> Path:
@@ -26,7 +26,7 @@ def lists() -> Path:
     def make(out: Path) -> None:
         WordLists.build([WordVectors.load(vectors())], 2).save(out)
 
-    return cached("lists.npz", "two 1-D lists of those words", make)
+    return cached("lists.npz", "two one-dimensional lists of the words of all-MiniLM-L6-v2", make)
 
 
 def over_words(resource: Callable[[], Path] | None, source: Path | None, count: int, folder: Path) -> Path | None:

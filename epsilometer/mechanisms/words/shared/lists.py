@@ -53,8 +53,8 @@ class WordLists:
             )
         if not 1 <= lists <= len(words):
             raise UserError(
-                f"the number of lists must be from 1 to the number of words that all word vectors share "
-                f"({len(words)}), got {lists}",
+                f"the number of lists must be from 1 to {len(words)}, the number of words that all word vectors share, "
+                f"got {lists}",
                 "EPS-M088",
             )
         orders = []

@@ -16,8 +16,8 @@ _CAPTION = (
     "Macro F1 of a head on clean texts. The whole corpus: a curator sees all texts and adds noise once. These rows "
     "are not ranked with local rows, which protect people from the curator, too. One text at a time: mechanisms "
     "that choose among the same public texts, with labels in the clear. Post-processed: in both kinds of rows, the "
-    "same smoothing gives every public text a label. Chosen for: the average loss between texts of equal length, or "
-    "the pure epsilon, for which the budget was chosen."
+    "same smoothing gives every public text a label. Chosen for: the target by which the budget was chosen, either "
+    "an average loss between texts of equal length or a pure epsilon."
 )
 
 

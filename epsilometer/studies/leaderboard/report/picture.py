@@ -49,8 +49,8 @@ def figure(board: Board) -> Figure | None:
     )
     words = (
         f"Mean cosine and macro F1 against the average loss for {len(names)} mechanisms on {board.dataset}. Shaded: "
-        "impossible for any mechanism. Dashed: clean texts, and public texts alone. Hollow: the loss is not known by "
-        "law."
+        "impossible for any mechanism. Dashed: clean texts, and public texts alone. Hollow: the loss is a bound or "
+        "an estimate."
     )
     chart = alt.hconcat(*(alt.layer(*layers).properties(**_SIZE) for layers in ([shaded, *worth], taught)))
     return Figure(f"leaderboard-{board.dataset}", words, specify(chart, datasets))

@@ -36,10 +36,10 @@ _READING = (
 _TIERS = (
     "Rows are at the largest budget with at most this loss and a delta at 4 nats of at most .01. If that delta "
     "limits the budget (its tail binds), the row is the same at larger losses and is shown once, at the smallest "
-    "loss. In the class of pure epsilon, delta at 4 nats is 0 while no output has a loss above 4. If it binds "
-    "there, the budget is therefore about 4, or larger if a mechanism loses less than its epsilon. Tiers are within "
-    "a class of claims, by cosine: no row is significantly below another row of its tier. Rows in different tiers "
-    "may not differ significantly. Controls, rows whose loss is not known by law, and rows whose mean cosine is at "
+    "loss. In the class of pure epsilon, delta at 4 nats is 0 while no output has a loss above 4. If delta at 4 nats "
+    "limits the budget of such a mechanism, the budget is therefore about 4, or larger if the mechanism loses less "
+    "than its epsilon. Tiers are within a class of claims, by cosine: no row is significantly below another row of "
+    "its tier. Rows in different tiers may not differ significantly. Controls, rows whose loss is not known by law, and rows whose mean cosine is at "
     "most that of one sentence for all have no tier. A row above others has a larger cosine at these budgets, by "
     f"paired t tests over the splits, at {LEVEL:.0%} for all pairs of a class and table together (Holm)."
 )
@@ -49,10 +49,10 @@ _ANY = (
     "attacks are left out."
 )
 _TAUGHT = (
-    "This table is at the budgets of the tiers, and has each row once. Law known: the learner corrects for the "
-    "mechanism's law (loss correction). Infers: F1 of the attribute, trained and tested on releases. Teaches more "
-    "than: mechanisms whose F1 by words from the fewest releases is lower, by paired t tests like those of the "
-    "tiers, corrected separately."
+    "The budgets are those of the tiers. Each row appears once. Law known: the learner corrects for the mechanism's "
+    "law (loss correction). Infers: F1 of the attribute, trained and tested on releases. Teaches more than: mechanisms "
+    "with a lower F1 by words from the fewest releases, by paired t tests like those of the tiers, corrected "
+    "separately."
 )
 _MEASURED = (
     "Pure epsilon and worst pair are computed over the compared pairs, at the budgets of the tiers. A search by a law "
@@ -127,9 +127,9 @@ def _averaged(rows: Sequence[Mapping[str, Any]]) -> str:
         most[row["loss"], row["lengths"]] = row
     won = sum(row["control"] for row in most.values())
     return (
-        "At the budget whose average loss is the target, as far as the loss is known. These rows have no tier, because "
-        "the control `coin`, which publishes some texts verbatim, has the largest cosine at "
-        f"{won} of {len(most)} losses and lengths. In place of the other texts it publishes an unrelated sentence; "
+        "At the budget whose average loss is the target. The loss may be a bound or an estimate. These rows have no "
+        "tier, because the control `coin`, which publishes some texts verbatim, has the largest cosine at "
+        f"{won} of {len(most)} losses and lengths. For the other texts, `coin` publishes an unrelated sentence; "
         "with the best public text instead, its cosine would be larger still."
     )
 
