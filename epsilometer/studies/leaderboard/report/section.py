@@ -39,7 +39,8 @@ _TIERS = (
     "loss. In the class of pure epsilon, delta at 4 nats is 0 while no output has a loss above 4. If delta at 4 nats "
     "limits the budget of such a mechanism, the budget is therefore about 4, or larger if the mechanism loses less "
     "than its epsilon. Tiers are within a class of claims, by cosine: no row is significantly below another row of "
-    "its tier. Rows in different tiers may not differ significantly. Controls, rows whose loss is not known by law, and rows whose mean cosine is at "
+    "its tier. Rows in different tiers may not differ significantly. Controls, rows whose loss is not known by law, "
+    "and rows whose mean cosine is at "
     "most that of one sentence for all have no tier. A row above others has a larger cosine at these budgets, by "
     f"paired t tests over the splits, at {LEVEL:.0%} for all pairs of a class and table together (Holm)."
 )
