@@ -86,7 +86,7 @@ def test_more_texts_are_audited_by_more_authors(tmp_path: Path) -> None:
         ),
         (ROWS, {"authors": {"least": 7, "most": 6}}, "least must be at most `most`, got 7 and 6"),
         (ROWS, {"group": []}, r"authors: `group` must name the columns of the author.*group: \[author\]"),
-        (ROWS, {"use": "validation"}, "0 authors have at least 4 texts in the split 'validation'"),
+        (ROWS, {"use": "validation"}, "the 0 authors with at least 4 texts in the split 'validation'"),
         (ROWS, {"length": {"least": 7, "most": 9}}, "datasets.reviews.length: none of 260 texts has from 7 to 9 words"),
         (ROWS, {"length": {"least": 9, "most": 7}}, "length: least must be at most `most`, got 9 and 7"),
         (ROWS, {"without": {"author": ["person 99"]}}, "unknown value in datasets.reviews.without.author 'person 99'"),
