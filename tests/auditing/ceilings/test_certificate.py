@@ -72,7 +72,7 @@ def test_a_flat_ceiling_proves_nothing() -> None:
 def test_a_worth_without_bounds_is_refused(worth: float) -> None:
     """No interval for means of bounded numbers would cover it."""
     flat = Frontier(np.array([0.5, 1.0]), np.ones(2), np.ones(2))
-    with pytest.raises(UserError, match=f"worth must be in .* got {worth:g}"):
+    with pytest.raises(UserError, match=f"worth must be .* got {worth:g}"):
         proved_loss([flat] * 8, np.array([*np.zeros(7), worth]))
     assert proved_loss([flat] * 8, np.full(8, 1 + 1e-7)) == 0, "rounding is none"
 

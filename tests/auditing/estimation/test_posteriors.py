@@ -185,7 +185,7 @@ def test_a_list_at_twice_its_epsilon_is_caught() -> None:
     assert row["departs"].item()
     named = row.with_columns(dataset=pl.lit("texts"), mechanism=pl.lit("halved"))
     (said,) = anomalies(named, pl.DataFrame(schema=dict(OUTPUTS)))
-    assert said.startswith(f"halved on texts: {DEPARTS}: under it")
+    assert said.startswith(f"halved on texts: {DEPARTS}: under the law")
 
 
 def test_likelihoods_are_computed_once_for_all_attacks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,7 +228,7 @@ def test_the_share_of_texts_that_no_exemplar_is_near_is_said(capsys: pytest.Capt
     assert far >= 1
     epsilometer.audit([*PRIVATE, *russian], built, [1.0], ["lexical"], trials=20)
     said = capsys.readouterr().err
-    assert f"{far} of {len(PRIVATE) + 3} texts ({far / (len(PRIVATE) + 3):.1%}) have a cosine below .25" in said
+    assert f"{far} of {len(PRIVATE) + 3} texts ({far / (len(PRIVATE) + 3):.1%}) resemble no public text" in said
 
 
 def test_of_a_file_with_splits_one_is_public(tmp_path: Path) -> None:
