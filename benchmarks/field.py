@@ -39,14 +39,13 @@ _ABOUT = """# Which published claims hold
 
 For people who choose a mechanism, review a paper or install a package: which claims hold, and how each was checked.
 
-Neighbours are texts of equally many words unless a row says otherwise. In a counterexample *a of b* the loss is a nats
-and the claim b. *Law* sums over all outputs; *bound* is a proof; *density* compares densities of the noise; *draws* and
+Neighbours are texts of equally many words unless a row says otherwise. Counterexample *a of b*: a nats lost, b claimed.
+*Law* sums over all outputs; *bound* is a proof; *density* compares densities of the noise; *draws* and
 *black box* sample the released code, together significant at 1 % (Holm); *read* computes nothing.
 
 A theorem *holds* if the docstring proves it and 1,000 words do not refute it (*density* hardly could). *Other
-neighbours* or *other granularity*: the claim covers other pairs or units than ours, so nothing is violated. The next
-column says how released code departs from the paper. A dash means not examined. Quotations come from abstracts,
-read-mes and two papers.
+neighbours* and *other granularity* violate nothing: the claim covers other pairs or units than ours. A dash means not
+examined. Quotations come from abstracts, read-mes and two papers.
 
 """
 _BELOW = """

@@ -56,7 +56,10 @@ def compose() -> None:
 def why(
     stage: Annotated[str | None, typer.Argument(help="A stage, such as rewrite@queries-tem (default: all).")] = None,
 ) -> None:
-    """List the files, packages, settings and inputs that changed since a stage last ran."""
+    """List the changes since a stage last ran.
+
+    Changes are of files, packages, settings and inputs.
+    """
     from epsilometer.pipeline.current import records
     from epsilometer.pipeline.params import read
     from epsilometer.pipeline.why import addresses, reasons

@@ -498,15 +498,23 @@ def test_without_a_baseline(project: Project) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("{lexical: {}}", "{lexical: {longest: 2}}", "with attacks lexical, params.yaml says lexical {'longest': 2};"),
-        ("{lexical: {}}", "{length: {}}", "with attacks lexical, params.yaml says length;"),
-        ("alpha: 0.01", "alpha: 0.05", "with alpha 0.01, params.yaml says 0.05;"),
-        ("candidates: 2", "candidates: 3", "with k candidates 2, params.yaml says 3;"),
-        ("temperature: 0", "temperature: -9", "with trials of songs by temperature 0.0, params.yaml says -9.0;"),
-        ("use: train", "use: test", "with trials of songs by use train, params.yaml says test;"),
-        ("public: true", "public: true, sets: {size: 4}", "with trials of songs by sets None, params.yaml says 4;"),
-        ("L6-v2}", "L6-v2, precision: bfloat16}", "precision float32, params.yaml says model all-MiniLM-L6-v2, precis"),
-        ("public: true", "public: true, match: words", "with trials of songs by match none, params.yaml says words;"),
+        (
+            "{lexical: {}}",
+            "{lexical: {longest: 2}}",
+            "attacks lexical, but params.yaml has lexical {'longest': 2};",
+        ),
+        ("{lexical: {}}", "{length: {}}", "has attacks lexical, but params.yaml has length;"),
+        ("alpha: 0.01", "alpha: 0.05", "has alpha 0.01, but params.yaml has 0.05;"),
+        ("candidates: 2", "candidates: 3", "has k candidates 2, but params.yaml has 3;"),
+        ("temperature: 0", "temperature: -9", "has trials of songs by temperature 0.0, but params.yaml has -9.0;"),
+        ("use: train", "use: test", "has trials of songs by use train, but params.yaml has test;"),
+        ("public: true", "public: true, sets: {size: 4}", "has trials of songs by sets None, but params.yaml has 4;"),
+        (
+            "L6-v2}",
+            "L6-v2, precision: bfloat16}",
+            "precision float32, but params.yaml has model all-MiniLM-L6-v2",
+        ),
+        ("public: true", "public: true, match: words", "has trials of songs by match none, but params.yaml has words;"),
     ],
 )
 def test_the_baseline_of_another_audit(
@@ -575,7 +583,7 @@ def test_a_baseline_of_an_earlier_version_says_by_its_sources_how_trials_were_dr
     path.write_text(json.dumps(about))
     assert project.reaudit().is_completed()
     project.edit("temperature: 0", "temperature: -9")
-    assert "with trials of songs by temperature 0.0, params.yaml says -9.0;" in str(project.reaudit().message)
+    assert "has trials of songs by temperature 0.0, but params.yaml has -9.0;" in str(project.reaudit().message)
 
 
 def test_another_number_of_trials_is_compared_and_too_few_do_not_pass(

@@ -121,7 +121,7 @@ def test_bad_input_is_refused(bert: Path, tmp_path: Path) -> None:
         (lambda: model.encode(["good", " "]), "text 1 has no token"),
         (lambda: send(model, [], [], OnMean(0.1), generator), "at least one text, got none"),
         (lambda: send(model, ids, [], OnMean(0.1), generator), "needs a label, got 0 labels for 1 texts"),
-        (lambda: send(model, ids, [None], OnMean(0.1), generator), "some texts have no label"),
+        (lambda: send(model, ids, [None], OnMean(0.1), generator), "some texts have none"),
         (lambda: OnMean(-1.0), "finite number >= 0, got -1"),
         (lambda: OnMean(1.0, "cauchy"), "gaussian or laplace, got 'cauchy'"),  # type: ignore[arg-type]
         (lambda: SharedModel(bert, tensors="heads"), "unknown tensors 'heads'; did you mean 'head'"),  # type: ignore[arg-type]
