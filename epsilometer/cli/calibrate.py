@@ -263,7 +263,6 @@ def compare(
     for a paper: at-loss.pdf, at-loss-table.tex (LaTeX with booktabs) and at-loss-text.tex.
     """
     from epsilometer.cells.comparing import compare_cells
-    from epsilometer.doors.at_loss import calibrated_to, compared_at
     from epsilometer.doors.compare import compare_on
     from epsilometer.pipeline.comparing import compare_entries
     from epsilometer.pipeline.params import read
@@ -277,6 +276,8 @@ def compare(
         mechanisms[first] = settings_of(first, at.settings, None)
         if at.out is not None:
             return _write(texts, mechanisms, at, trials, name=file.name, as_json=as_json)
+        from epsilometer.doors.at_loss import calibrated_to, compared_at
+
         with withheld():
             every = calibrated_to(texts, mechanisms, at.at_loss, at.search, questions=[asked_for.chosen])
             rows = compared_at(every, asked_for.chosen, trials).compared if every.is_complete else every.calibrated

@@ -135,7 +135,7 @@ class Cape(MaskMechanism, OneOfGrid):
         new = [i for i, key in enumerate(keys) if key not in self._scores]
         computed, largest = self._utility(split, places[new])
         room = max(0, _SCORES // len(self._vectors) - len(self._scores))
-        self._scores.update((keys[i], scores) for i, scores in zip(new[:room], computed.copy(), strict=False))
+        self._scores.update((keys[i], scores) for i, scores in zip(new, computed[:room].copy(), strict=False))
         if len(new) == len(keys):
             return computed, largest
         utility = np.empty((len(keys), len(self._vectors)))

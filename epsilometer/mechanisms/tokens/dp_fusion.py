@@ -22,8 +22,8 @@ ln(.049 / s), which is unbounded.
 `as_published: true` sets bound = a beta and epsilon = 4 beta. It claims 4 T beta + ln(1 / delta) / (a - 1) between any
 two texts with the same redaction, because dp-fusion-lib 0.1.0 calls its output "statistically similar regardless of the
 specific private information present". One step at s = 1e-5 and beta = .1 refutes this claim: the claim for it is
-epsilon 11.91 at delta 1e-5, but the exact delta at 11.91 is 1.4e-3 (a test computes it). The paper was not at hand. Two
-reading notes on its ICLR version state a weaker claim, whose neighbours (Definition 3) are documents with and without
+epsilon 11.91 at delta 1e-5, but the exact delta at 11.91 is 1.4e-3 (a test computes it). The paper was not at hand. A
+reading note on its ICLR version states a weaker claim, whose neighbours (Definition 3) are documents with and without
 the tokens of one group of secrets. Between these the claim holds if a <= 4. The paper's claim for m groups is
 T ln((m - 1 + e^(4 (a - 1) beta)) / m) / (a - 1) + ln(1 / delta) / (a - 1), which for one group is the claim above.
 
