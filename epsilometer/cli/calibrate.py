@@ -31,6 +31,7 @@ from epsilometer.runtime.withholding import withheld
 if TYPE_CHECKING:
     import polars as pl
 
+    from epsilometer.auditing.question import Question
     from epsilometer.cells.calibrating.losses import Search
 
 BUDGET, MEASURE = 20_000, "sampled"
@@ -276,13 +277,7 @@ def compare(
         mechanisms[first] = settings_of(first, at.settings, None)
         if at.out is not None:
             return _write(texts, mechanisms, at, trials, name=file.name, as_json=as_json)
-        from epsilometer.doors.at_loss import calibrated_to, compared_at
-
-        with withheld():
-            every = calibrated_to(texts, mechanisms, at.at_loss, at.search, questions=[asked_for.chosen])
-            rows = compared_at(every, asked_for.chosen, trials).compared if every.is_complete else every.calibrated
-        if not every.is_complete:
-            conclude(rows, as_json, "{mechanism}")
+        rows = _at_loss(texts, mechanisms, at, trials, question=asked_for.chosen, as_json=as_json)
         rows = [{"dataset": file.name, **row} for row in rows]
     elif file is None:
         params = read()
@@ -296,6 +291,27 @@ def compare(
         with withheld():
             rows = compare_on(texts, sides[0], sides[1], trials, question=question, name=file.name)
     show(rows, as_json)
+
+
+def _at_loss(
+    texts: Sequence[str] | pl.DataFrame,
+    mechanisms: Mapping[str, Mapping[str, Any]],
+    at: AtLossOptions,
+    trials: int | None,
+    *,
+    question: Question,
+    as_json: bool,
+) -> list[dict[str, Any]]:
+    """Return the rows of the comparison at a loss. If a mechanism has no epsilon there, print why, and exit with 3."""
+    from epsilometer.doors.at_loss import calibrated_to, compared_at
+
+    assert at.at_loss is not None
+    with withheld():
+        every = calibrated_to(texts, mechanisms, at.at_loss, at.search, questions=[question])
+        rows = compared_at(every, question, trials).compared if every.is_complete else every.calibrated
+    if not every.is_complete:
+        conclude(rows, as_json, "{mechanism}")
+    return rows
 
 
 def _write(
