@@ -1,7 +1,7 @@
 """Run all benchmarks (`make bench`), or some of them (`python -m benchmarks NAME...`).
 
-`gpu` needs a GPU. `similarity`, `privrewrite` and `examples` need files, so run them separately (`python -m
-benchmarks.similarity`). `peers` compares the reference code with this project, and needs fetched code.
+`gpu` needs a GPU. Some need files, so run them separately (`python -m benchmarks.similarity`). `peers` compares the
+reference code with this project, and needs fetched code.
 """
 
 from __future__ import annotations
@@ -14,12 +14,21 @@ import torch
 
 import benchmarks
 
-_NEEDS_FILES = ("similarity", "privrewrite", "examples")
+_NEEDS_FILES = {
+    "evolution",
+    "examples",
+    "generator",
+    "likeness",
+    "privrewrite",
+    "release",
+    "release_sets",
+    "similarity",
+}
 
 
 def tables() -> list[str]:
     """Return the names of the benchmarks that can run on this machine without files."""
-    left_out = {*_NEEDS_FILES, "__main__"} | (set() if torch.cuda.is_available() else {"gpu"})
+    left_out = _NEEDS_FILES | {"__main__"} | (set() if torch.cuda.is_available() else {"gpu"})
     return [each.name for each in iter_modules(benchmarks.__path__) if not each.ispkg and each.name not in left_out]
 
 

