@@ -1,4 +1,4 @@
-"""The command line. A user's error ends with exit code 2 and one message. Only results go to standard output.
+"""The command line. An error ends with exit code 2 and one message. Only results go to standard output.
 
 A command is a function in the file of its group: it reads options, makes one call, and prints. Each command imports
 heavy packages inside its function. So `epsilometer --help` answers at once, and each of the dozens of stages of an
@@ -33,7 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(words: Sequence[str]) -> int:
-    """Run a command and return its exit code. Every error gives 2, whatever its cause; 1 and 3 are findings."""
+    """Run a command and return its exit code. Every error gives 2, whatever its cause; 1 and 3 are findings.
+
+    Ctrl-C gives 130, and a closed standard output gives 141.
+    """
     try:
         if (code := _call(words)) == INTERRUPTED:  # typer's code for Ctrl-C
             raise KeyboardInterrupt

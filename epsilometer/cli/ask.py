@@ -117,7 +117,7 @@ class Drawing:
 
     @property
     def design(self) -> Design:
-        """The design of the trials, which questions take."""
+        """The design of the trials, as questions take it."""
         from epsilometer.auditing.trials.design import Design
 
         assert self.temperature is not None, "it has a default"

@@ -43,7 +43,7 @@ class LimitOptions:
 
     @property
     def limits(self) -> list[tuple[Question, float]]:
-        """The questions with their limits. Raises UserError for repeated questions, or other questions' settings."""
+        """The questions with their limits. Raises UserError for a repeated question, or another question's setting."""
         values: dict[str, float] = {}
         for entry in self.limit:
             name, equals, value = entry.partition("=")
@@ -67,12 +67,12 @@ class QuestionOptions:
 
     @property
     def chosen(self) -> Question:
-        """The question. Raises UserError for a setting of another question."""
+        """The question, built with its settings. Raises UserError for a setting of another question."""
         return of_one(self.question, self.with_settings)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The question's settings; the question is not built. Raises UserError for other questions' settings."""
+        """The settings, without building the question. Raises UserError for a setting of another question."""
         return settings_by_question([self.question], self.with_settings)[self.question]
 
     @property
@@ -81,7 +81,7 @@ class QuestionOptions:
         return self.question == "which_text"
 
     def texts(self, file: Path, reading: TextOptions) -> list[str] | pl.DataFrame:
-        """Return the texts of a file. Questions except which_text get a table with the columns that they read."""
+        """Return the texts of a file; for a question other than which_text, a table with the columns that it reads."""
         from epsilometer.questions.which_text import WhichText
 
         question = self.chosen
@@ -89,7 +89,7 @@ class QuestionOptions:
 
 
 def questions(names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[str]) -> list[Question]:
-    """Return questions, by name or path, with their settings. Raises UserError for other questions' settings."""
+    """Return questions, by name or path, with their settings. Raises UserError for a setting of any other question."""
     return [of_settings(name, of) for name, of in settings_by_question(names, with_settings).items()]
 
 
@@ -103,7 +103,7 @@ def of_settings(name: str, settings: Mapping[str, Any]) -> Question:
 def settings_by_question(
     names: Mapping[str, Any] | Sequence[str], with_settings: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """Return the settings of each of these questions. Raises UserError for other questions' settings."""
+    """Return the settings of each of these questions. Raises UserError for a setting of any other question."""
     settings: dict[str, dict[str, Any]] = {name: {} for name in names}
     for key, value in read_settings(with_settings, "--with").items():
         name, dot, setting = key.rpartition(".")

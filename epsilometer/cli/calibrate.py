@@ -205,7 +205,7 @@ class AtLossOptions:
     settings: Settings = field(default_factory=list)
 
     def check(self, sides: Sequence[tuple[str, float | None]], file: Path | None, of_text: bool) -> None:
-        """Refuse options without effect, and an epsilon together with --at-loss, which determines epsilon.
+        """Refuse options without effect, and an epsilon together with --at-loss, because --at-loss determines epsilon.
 
         of_text: True for the question which_text.
         """
@@ -302,7 +302,10 @@ def _at_loss(
     question: Question,
     as_json: bool,
 ) -> list[dict[str, Any]]:
-    """Return the rows of the comparison at a loss. If a mechanism has no epsilon there, print why, and exit with 3."""
+    """Return the rows of the comparison at a loss.
+
+    If no epsilon gives a mechanism this loss, prints why, and exits with code 3.
+    """
     from epsilometer.doors.at_loss import calibrated_to, compared_at
 
     assert at.at_loss is not None
@@ -323,7 +326,7 @@ def _write(
     name: str,
     as_json: bool,
 ) -> None:
-    """Write the files of a paper to the folder of --out, and print its sentences. name: the name of the texts."""
+    """Write files for a paper to the folder of --out, and print sentences for it. name: the name of the texts."""
     from epsilometer.doors.at_loss import article  # loads the drawing library before any work
 
     assert at.at_loss is not None

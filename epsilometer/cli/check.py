@@ -72,7 +72,10 @@ def _questions(params: Params) -> list[dict[str, str]]:
 
 
 def _list(file: Path, params: Params, every: Sequence[Download]) -> None:
-    """Print an audit's downloads from packages and the hub, the missing ones, and the expected cost of its models."""
+    """Print an audit's downloads from packages and the hub, and the expected cost of its models.
+
+    For missing downloads, also prints the command that fetches them.
+    """
     from epsilometer.pipeline import downloads, expected
     from epsilometer.runtime.hub import amount
 

@@ -1,4 +1,4 @@
-"""`epsilometer claims` checks a claim in its worst case; `plan` computes the number of trials of an audit."""
+"""`epsilometer claims` checks a claim in its worst case; `plan` computes the number of trials that an audit needs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def claims(
 def _result(
     mechanism: str, checked: Checked, epsilon: float | None, budgets: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """Return the result of a check to print. budgets: the epsilons of each verdict."""
+    """Return the result of a check, for printing. budgets: the epsilons of each verdict."""
     worst, (largest, how) = checked.worst, checked.largest or (None, None)
     return {
         "mechanism": mechanism,

@@ -27,7 +27,7 @@ class Group(TyperGroup):
     """A group of commands, which can also be called by the names of earlier versions."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Resolve a command as `TyperGroup` does, with old commands and options translated.
+        """Translate old commands and options, then resolve the command as `TyperGroup` does.
 
         Raises UserError for an empty word, which as a path would mean the current folder.
         """

@@ -83,7 +83,7 @@ class Texts(Rewriting):
 
 @dataclass(frozen=True)
 class GateRules:
-    """The smallest increase over the baseline to notice, and the limits on rewrites and missing answers."""
+    """Options: the smallest increase over the baseline to notice, and limits on rewrites and on missing answers."""
 
     max_increase: Annotated[
         float,
@@ -289,7 +289,7 @@ def _accept(texts: Texts, epsilon: float | None, spending: GateRules, *, baselin
 def _of_file(
     texts: Texts, epsilon: float | None, rules: Rules, baseline: Path | None
 ) -> tuple[Subject, dict[str, Estimate] | None]:
-    """Return the subject of a gate on a file, and the estimates that the baseline accepts, None without a baseline."""
+    """Return the subject of a gate on a file, and the estimates of the accepted baseline, or None without one."""
     from epsilometer.auditing.limits.accepted import read
 
     accepted = None if baseline is None else read(baseline)

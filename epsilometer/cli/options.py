@@ -177,8 +177,8 @@ class EndpointOptions:
     def mechanism(self, settings: Sequence[str], *, private: bool = True) -> Endpoint:
         """Return the service as a mechanism, with further settings KEY=VALUE.
 
-        private: True if the service would see private texts. Raises UserError if it must not see them, or if a setting
-        is missing.
+        private: True if the texts are private. Raises UserError if they are and the service must not see private texts,
+        or if a setting is missing.
         """
         from epsilometer.core.component import build
         from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
@@ -238,7 +238,10 @@ class Rewriting:
         return None if self.mechanism is None else settings_of(self.mechanism, self.settings, self.public)
 
     def check_source(self, other: object = None, option: str | None = None) -> None:
-        """Refuse two sources, no source, and options of another source. other: the value of a further source option."""
+        """Refuse two sources, no source, and endpoint options without --endpoint.
+
+        option, other: the name and value of a further option that names a source.
+        """
         sources = (self.mechanism, self.command, self.service.endpoint, other)
         if sum(source is not None for source in sources) != 1:
             *names, last = ["--mechanism", "--command", "--endpoint", *([] if option is None else [option])]
@@ -465,7 +468,7 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _read_plainly(annotation: Any) -> None:
-    """Make an option of type float accept only plain digits (`values.number`), like lists and parameter files."""
+    """Make an option of type float accept only plain digits (`values.number`), as in lists and parameter files."""
     kind, about = getattr(annotation, "__origin__", None), getattr(annotation, "__metadata__", None)
     if about and (kind is float or float in getattr(kind, "__args__", ())):
         about[0].parser, about[0].metavar = parsed, "<float>"
@@ -484,7 +487,7 @@ def _options(group: Any) -> Iterator[inspect.Parameter]:
 
 
 def _gathered(group: Any, values: dict[str, Any]) -> Any:
-    """Build the dataclass from its options, and remove these from `values`."""
+    """Build the dataclass from its options, and remove these options from `values`."""
     hints = get_type_hints(group, include_extras=True)
     return group(
         **{
@@ -495,12 +498,12 @@ def _gathered(group: Any, values: dict[str, Any]) -> Any:
 
 
 def numbers(text: str | None, rule: str) -> list[float] | None:
-    """Return comma-separated numbers, or None for None. Raises UserError, which states the rule."""
+    """Return comma-separated numbers; None stays None. Raises UserError with the rule for any other text."""
     return None if text is None else [number(part, rule) for part in text.split(",")]
 
 
 def number(text: str, rule: str) -> float:
-    """Return a number. Raises UserError, which states the rule, for any other text."""
+    """Return a number. Raises UserError with the rule for any other text."""
     try:
         return parsed(text)
     except ValueError:
@@ -531,7 +534,7 @@ def read_settings(entries: Sequence[str], option: str = "--set") -> dict[str, An
 
 
 def settings_of(mechanism: str, entries: Sequence[str], public: Path | None) -> dict[str, Any]:
-    """Return the settings of a mechanism by key, including the one for --public."""
+    """Return the settings of a mechanism by key, including the resource that --public names."""
     settings = read_settings(entries)
     if public is None:
         return settings
@@ -541,6 +544,6 @@ def settings_of(mechanism: str, entries: Sequence[str], public: Path | None) -> 
 
 
 def mechanism_at(text: str) -> tuple[str, float | None]:
-    """Return mechanism and epsilon: ("tem", 11) for `tem=11`, ("presidio", None) for `presidio`."""
+    """Return a mechanism's name and its epsilon: ("tem", 11) for `tem=11`, ("presidio", None) for `presidio`."""
     name, equals, epsilon = text.partition("=")
     return name, number(epsilon, "epsilon must be a number") if equals else None

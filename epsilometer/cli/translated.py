@@ -21,7 +21,7 @@ class Call:
     changed: dict[str, str]
 
     def notice(self) -> str | None:
-        """Return a line with the new spellings, without values, which may be private; None without changes."""
+        """Return a line with the new spellings; None without changes. It omits values, because they may be private."""
         if not self.changed:
             return None
         pairs = ", ".join(f"`{old}` is now `{new}`" for old, new in self.changed.items())
@@ -46,17 +46,17 @@ def _limit(question: str) -> Old:
 
 
 def _setting(question: str, key: str) -> Old:
-    """Return the translation of an option to a question's setting, as a text quoted for YAML."""
+    """Return the translation of an option to a question's setting whose value is a text, quoted for YAML."""
     return Old(lambda value: ["--with", f"{question}.{key}={json.dumps(value)}"], question)
 
 
 def _plain(question: str, key: str) -> Old:
-    """Return the translation of an option to a question's setting, as a number."""
+    """Return the translation of an option to a question's setting whose value is a number."""
     return Old(lambda value: ["--with", f"{question}.{key}={value}"], question)
 
 
 def _listed(question: str, key: str) -> Old:
-    """Return the translation of an option with comma-separated names to a list; `all` leaves the setting out."""
+    """Return the translation of an option with comma-separated names to a list; for `all`, the setting is left out."""
 
     def words(value: str) -> Words:
         names = [name.strip() for name in value.split(",")]
@@ -70,7 +70,7 @@ def _flag(*words: str, question: str = "") -> Old:
 
 
 def _entry(option: str, key: str) -> Old:
-    """Return the translation of an old option to KEY=VALUE of the new option."""
+    """Return the translation of an old option to a new option with the value KEY=VALUE."""
     return Old(lambda value: [option, f"{key}={value}"])
 
 

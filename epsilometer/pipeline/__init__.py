@@ -1,4 +1,4 @@
-"""The DVC stages, a thin module each, and the programs that compose, run, check and show them."""
+"""The DVC stages, each in a thin module, and the programs that compose, run, check and show the stages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INTERRUPTED = "interrupted: results of finished stages are kept; run the same co
 
 
 def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print one line instead of a stack for Ctrl-C while modules load, unless a runner prints the line."""
+    """Print one line instead of a stack trace after Ctrl-C while modules load. A runner prints it for its stages."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
     elif RUNNER not in os.environ:

@@ -1,4 +1,4 @@
-"""For re-audits: recorded figures of the questions in params.yaml, and the code and settings that figures depend on."""
+"""Recorded figures of the questions in params.yaml, and the code and settings behind the figures, for re-audits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ASKED: Schema = {"name": pl.String, "dataset": pl.String, "mechanism": pl.String
 def recorded(params: QuestionParams, name: str, folder: Path = Path(".")) -> pl.DataFrame:
     """Return the figures of an entry that have an outcome for each trial, as stage `asked` wrote them; schema ASKED.
 
-    Raises UserError for figures at other budgets than those of params.yaml.
+    Raises UserError if the budgets of the figures are not those of params.yaml.
     """
     table = tables.read(folder / recorded_path(name), ASKED)
     if {*table["epsilon"].unique()} != {stored(epsilon) for epsilon in params.cell(params.questions[name]).budgets}:
@@ -37,7 +37,7 @@ def recorded(params: QuestionParams, name: str, folder: Path = Path(".")) -> pl.
 
 
 def measure(params: QuestionParams, folder: Path = Path(".")) -> dict[Row, Measured]:
-    """Return the figures, of all questions, that have an outcome for each trial; larger outcomes are worse."""
+    """Return each question's figures that have an outcome for each trial. Larger outcomes are worse."""
     audit: dict[Row, Measured] = {}
     for name, entry in params.questions.items():
         for row in recorded(params, name, folder).iter_rows(named=True):

@@ -43,7 +43,8 @@ def asked_for(params: QuestionParams, name: str) -> Question:
 def answered(params: QuestionParams, name: str) -> pl.DataFrame:
     """Return the figures of an entry on the prepared data set, schema `answers.ASKED`.
 
-    Raises UserError if the data set lacks what the question needs, and for a mechanism made from the audited texts.
+    Raises UserError if the data set lacks what the question needs, or if the mechanism's public texts include audited
+    texts.
     """
     entry, question = params.questions[name], asked_for(params, name)
     of = subject(params, name, audited(params, entry.dataset))
@@ -56,7 +57,7 @@ def answered(params: QuestionParams, name: str) -> pl.DataFrame:
 
 
 def with_embeddings(params: QuestionParams, question: Question, of: Subject) -> Subject:
-    """Return the subject, with embeddings by params.yaml's encoder if the question samples candidates with them."""
+    """Return the subject, with embeddings by params.yaml's encoder if the question samples candidates by embedding."""
     if not of.design.temperature or not (isinstance(question, OfGuesses) or Need.CLAIM in question.needs):
         return of
     from epsilometer.models.encoder import Encoder
@@ -101,7 +102,7 @@ def subject_of(params: QuestionParams, cell: Cell, mechanism: str, table: pl.Dat
 
 
 def code(params: QuestionParams, name: str) -> Iterator[Path]:
-    """Yield the files behind the figures of an entry: of its question, mechanism, attacks and metrics."""
+    """Yield the files behind the figures of an entry: those of its question, mechanism, attacks and metrics."""
     entry, built = params.questions[name], asked_for(params, name)
     yield file(QUESTIONS, params.question_name(entry))
     yield params.code(params.mechanisms[entry.mechanism])

@@ -1,7 +1,7 @@
 """Check DVC's own files before DVC reads them: damaged files are reported and removed, and DVC makes them again.
 
-Losing such a file costs only time. Without the check, DVC would end in a traceback, or restore outputs that no longer
-exist.
+Losing one of these files costs only time. Without the check, DVC would end in a traceback, or restore outputs that no
+longer exist.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ from epsilometer.pipeline.dvc_files import parsed
 
 Say = Callable[[str], None]
 _BEGUN = re.compile(r".*\.[\w-]{22}\.tmp")  # DVC's name for an incomplete file
-_BESIDE_HASHES = {"size", "nfiles"}  # entries of a record that do not count for its name, a hash
+_BESIDE_HASHES = {"size", "nfiles"}  # entries that the name of a record, which is a hash, does not cover
 
 
 def remove_damaged_runs(repo: Repo, say: Say) -> None:
-    """Remove records of earlier runs that do not match their names, because DVC would restore outputs from them."""
+    """Remove each record of an earlier run whose content does not match its name, a hash of the content.
+
+    DVC would restore outputs from such a record.
+    """
     for file in Path(repo.stage_cache.cache_dir).glob("??/*/*"):
         try:
             intact = _name(parsed(file.read_bytes())) == file.name
@@ -40,9 +43,10 @@ def remove_damaged_runs(repo: Repo, say: Say) -> None:
 
 
 def remove_begun_copies(project: Path, folder: Path) -> None:
-    """Remove files that DVC had not finished copying when the disk was full: they would count as parts of outputs.
+    """Remove files that DVC had not finished copying when the disk was full.
 
-    A cache outside the project is left alone, because other processes may be copying to it.
+    These files would count as parts of outputs. A cache outside the project is left alone, because other processes may
+    be copying to it.
     """
     for place in (folder / "data", folder / "reports", project / ".dvc/cache"):
         for file in place.rglob("*.tmp"):
@@ -84,7 +88,10 @@ def _busy(lists: Any) -> Iterator[tuple[int, str]]:
 
 
 def _runs(number: int, words: str) -> bool:
-    """Return True if a process still runs this command. DVC would also wait for a zombie or for a reused number."""
+    """Return True if the process with this number still runs this command.
+
+    DVC would also wait for a zombie, or for another process that got the same number.
+    """
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(number)
         said = " ".join(process.cmdline())

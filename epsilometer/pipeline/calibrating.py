@@ -56,14 +56,15 @@ def calibrate(
     source: the texts; a table of texts (column `text`), with the columns that `search.question` reads; or the folder of
     a project whose data sets an audit prepared.
     mechanisms: on texts, one or more mechanisms, each as in `epsilometer.audit`, with `settings`. In a project, names
-    of mechanisms (by default all); settings, attacks and design are from its params.yaml.
+    of mechanisms (by default all); the project's params.yaml has their settings, attacks and design.
     datasets: names of a project's data sets; by default all. The search runs in the project's folder.
 
-    Returns a row per mechanism and data set. The table prints eight of its columns:
-    - dataset, mechanism, target, sees;
+    Returns a row per mechanism and data set. The table prints eight of these columns:
+    - dataset, mechanism, target;
+    - sees: the view of the attacks, as in `Search`;
     - status: the status of the search, as in `sampled.Calibrated`;
     - epsilon: the epsilon at which the loss is expected to meet the target; null if no epsilon does;
-    - low, high: epsilon is between them at confidence 1 - alpha, or with certainty if the loss is exact;
+    - low, high: an interval for epsilon, at confidence 1 - alpha, or with certainty if the loss is exact;
     - trials: the number of rewrites;
     - by: the measure of the search: `hits`; `posteriors`, which need fewer rewrites but assume that the mechanism's law
     is right; or the exact measure;
@@ -105,8 +106,8 @@ def calibrate_cells(
     """Yield a row per cell of the parameter file, for these mechanisms and data sets; by default for all.
 
     Reads the data sets that the audit prepared. A search by which_text stores counts in data/calibrating. A search
-    by another question stores nothing, and runs for each mechanism on each data set. watch: returns, for a cell's
-    label, the function to call during the cell's search. Raises UserError for unknown names, before any text is
+    by another question stores nothing, and runs for each mechanism on each data set. watch: returns the function to
+    call during a cell's search, given the cell's label. Raises UserError for unknown names, before any text is
     rewritten.
     """
     search.goal(target)

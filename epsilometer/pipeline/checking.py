@@ -32,7 +32,7 @@ _TEXT = 1000  # minimum bytes of a text and its embedding
 
 
 class AbsentError(UserError):
-    """Raised for missing files that cannot be downloaded. downloads: the audit's repositories, local ones too."""
+    """Raised for missing local files, which cannot be downloaded. downloads: the audit's downloads with their state."""
 
     def __init__(self, absent: Sequence[str], downloads: Sequence[Download]) -> None:
         super().__init__("\n".join(absent), "EPS-P080")
@@ -42,8 +42,8 @@ class AbsentError(UserError):
 def check(params: Params) -> list[Download]:
     """Check the audit and return its downloads with their local state. Loads only the models of the attack MIA-N.
 
-    Raises UserError for anything that cannot be built or is invalid. If everything else is valid, raises AbsentError
-    for missing files.
+    Raises UserError for anything that cannot be built or is invalid. If only local files are missing, raises
+    AbsentError.
     """
     _check_writable(params)
     _check_memory(params)
@@ -147,7 +147,7 @@ def _trial(candidates: int) -> int:
 
 
 def _check_links(params: Params) -> None:
-    """Refuse links out of the project in relative paths, as `project.confinement` refuses such paths with `..`.
+    """Refuse a relative path that leaves the project through a link; `project.confinement` refuses those with `..`.
 
     Data may also lie in a folder of `outside`, or in the package, to which `pipeline.starting` makes links.
     """
@@ -183,7 +183,7 @@ def _check_writable(params: Params) -> None:
 def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
     """Refuse a source without the required columns or split, or with too few texts. Does not read pinned data sets.
 
-    For a generator of many texts, checks a sample.
+    If the source is a generator of many texts, only a sample is checked.
     """
     source = params.path(dataset.source)
     if source.endswith(".json") and not (annotated.holds(Path(source)) or conversations.holds(Path(source))):

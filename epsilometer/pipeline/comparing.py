@@ -58,22 +58,24 @@ def compare(
     a privacy budget is given by itself: `"presidio"`. In a project, a mechanism is given by its name.
     trials, design: only for texts, because a project has them in its params.yaml. trials: None for the question's usual
     number, which is 2,000 for which_text.
-    question: a question by its name, the path of a file, or an object. On texts it may read further columns of a table
-    that has a column `text`. In a project, any question but which_text needs two entries of `questions` in params.yaml.
+    question: a question by its name, the path of a file, or an object. If the texts are a table (column `text`), the
+    question may read further columns. In a project, any question but which_text needs two entries of `questions` in
+    params.yaml.
 
     Returns a row for each attack that applies to both mechanisms, and a row for the strongest of these attacks. A
-    project has such rows for each data set. The table prints four of its columns:
+    project has such rows for each data set. The table prints four of these columns:
     - dataset, attack, attacks (the compared attacks), trials;
     - `first only`, `second only`: numbers of trials in which the adversary was right about only that mechanism;
     - `p value`, `p Holm` and the `finding` in words; all findings together are wrong with probability at most alpha;
     - `first delta at 4`, `second delta at 4`: lower bounds of delta at 4 nats by the most confident guesses, which
     show rare outputs that an average hides; null if not testable.
 
-    The last rows are of attacks that apply to only one mechanism; their `finding` states its loss. For another
-    question, the columns are dataset, entries (of params.yaml) and those of `epsilometer.doors.compare.compare`.
+    The last rows are of attacks that apply to only one mechanism; their `finding` states that mechanism's loss. For
+    questions except which_text, the columns are dataset, entries (of params.yaml) and those of
+    `epsilometer.doors.compare.compare`.
 
-    Raises UserError for an epsilon that was not audited, is missing or has no effect, for a question without an outcome
-    for each trial, and for values outside their range.
+    Raises UserError for an epsilon that was not audited, is missing or has no effect; for a question without an outcome
+    for each trial; and for values outside their range.
     """
     (left, left_at), (right, right_at) = _at(first), _at(second)
     if not isinstance(source, (str, Path)):
@@ -99,8 +101,8 @@ def compare_entries(
     """Return the rows of a comparison by the entries of `questions` in params.yaml, from their recorded trials.
 
     Compares each pair of entries with the same question, settings, data set and number of trials. first, second: a
-    mechanism's key in params.yaml, and its epsilon. settings: the settings that the entries must have if the question
-    is given by name. Raises UserError if there is no such pair.
+    mechanism's key in params.yaml, and its epsilon. settings: if the question is given by name, the settings that the
+    entries must have. Raises UserError if there is no such pair.
     """
     chosen = [name for name in params.questions if _is_of(params, name, question, settings or {})]
     pairs = [
@@ -129,7 +131,7 @@ def compare_entries(
 
 
 def _is_of(params: QuestionParams, name: str, question: str | Path | Question, settings: Mapping[str, Any]) -> bool:
-    """Return True if an entry asks a question: one of this name with these settings, or an equal object."""
+    """Return True if an entry asks this question, which is a name (with these settings) or an object."""
     entry = params.questions[name]
     if not isinstance(question, (str, Path)):
         return asked_for(params, name) == question

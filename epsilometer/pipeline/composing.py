@@ -6,9 +6,10 @@ The definitions are in `stages.yaml`, in the folder of this file and of each stu
   `foreach`.
 - `components`: the kinds of components of the stage's entries, for stage `code`.
 
-A study adds its inputs to the lists of the stages `resources` and `report`. If `foreach` is a bare name, it is a
-property of `Params`, and the entries of this property are written out. A model that a setting names, such as
-`${embedding.model}`, is replaced by its path; it is a dependency only if it is a user's own folder.
+A study adds its inputs to the lists of the stages `resources` and `report`. If `foreach` is a bare name, it names a
+property of `Params`, and dvc.yaml spells out the entries of this property. A dependency may name a model by a setting,
+such as `${embedding.model}`. If the model is a user's own folder, the dependency becomes its path; otherwise it is left
+out.
 """
 
 from __future__ import annotations
@@ -89,10 +90,10 @@ def compose(params: Params, folder: Path = Path()) -> str:
 
 
 def write(params: Params, folder: Path = Path()) -> bool:
-    """Write dvc.yaml into a folder unless it is already as needed; return True if it was written.
+    """Write dvc.yaml into a folder, unless the file is up to date. Return True if the file was written.
 
-    A user's own stages stay unchanged, below the stages that params.yaml needs. Keys other than `stages` stay above or
-    below it, as they were.
+    A user's own stages stay unchanged, below the stages that params.yaml needs. Other keys stay above or below the key
+    `stages`, as they were.
     """
     file = folder / FILE
     before = file.read_text(encoding="utf-8") if file.is_file() else ""
@@ -148,7 +149,7 @@ def _of_users(text: str) -> tuple[list[str], list[str]]:
 
 
 def _is_own(name: str, stage: Any) -> bool:
-    """Return True if a stage is a user's own, and not one of this package or of an earlier version of it."""
+    """Return True if a stage is a user's own: no version of this package, present or earlier, has written it."""
     command = stage.get("do", stage).get("cmd") if isinstance(stage, Mapping) else None
     return name not in fragments() and not str(command).startswith(_OUR_COMMAND)
 
@@ -186,7 +187,7 @@ def _spelled(stage: Mapping[str, Any], params: Params) -> Mapping[str, Any]:
 
 
 def _with_models(stage: Mapping[str, Any], settings: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
-    """Return a stage with its models replaced by their paths, and without models that are not a user's own folder."""
+    """Return a stage whose deps have the path of each model that is a user's own folder, and no other models."""
     body, deps = stage.get("do", stage), []
     for dep in body.get("deps", ()):
         if (named := _MODEL.fullmatch(dep)) is None:
@@ -210,7 +211,7 @@ def _wanted(stage: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
 def _written(
     stage: Mapping[str, Any], outs: list[str], stated: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a stage in DVC's format, without data that no stage makes, and without empty or missing settings."""
+    """Return a stage in DVC's format, without empty or missing settings, or deps under data/ that no stage makes."""
     body, entries = stage.get("do", stage), dvc_files.entries(stage, settings) or {}
     params = (_of_entries(key, entries, stated) for key in body.get("params", ()))
     lists = {
@@ -224,7 +225,7 @@ def _written(
 
 
 def _of_entries(key: str, entries: Mapping[str, Any], stated: Mapping[str, Any]) -> str:
-    """Return the key of a setting of all entries; if an entry does not state the setting, the key of the section."""
+    """Return the key of a setting if all entries state the setting, otherwise the key of the section."""
     if (section := _SETTING.fullmatch(key)) is None:
         return key
     filled = (_ENTRY.sub(partial(_value, entry), key).replace("${key}", name) for name, entry in entries.items())
@@ -254,7 +255,7 @@ def _fixed(path: str) -> str:
 
 
 def _places(stage: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the outs of a stage; for entries that are spelled out, one per entry."""
+    """Yield the outs of a stage. If its entries are spelled out, yield each out once per entry."""
     entries = stage.get("foreach")
     for out in _outs(stage):
         if isinstance(entries, Mapping):

@@ -46,7 +46,7 @@ def check(params: Params, *, with_code: bool) -> None:
 
 
 def measured(params: Params) -> list[str]:
-    """Return the addresses of the stages whose results are in a baseline; empty if there are none."""
+    """Return the addresses of the stages whose results a baseline contains; empty if params.yaml has none of them."""
     of_studies = (stage for study in studies() for stage in study.accepted(params))
     of_questions = (f"asked@{name}" for name in params.questions)
     return [*(["estimate"] if params.cells else []), *of_studies, *of_questions]
@@ -70,7 +70,7 @@ def leading_to(targets: Iterable[str]) -> list[str]:
 
 
 def _meet(deps: Iterable[str], outs: Iterable[str]) -> bool:
-    """Return True if an out is a dependency, or one of them contains the other."""
+    """Return True if an out and a dependency have the same path, or if one contains the other."""
     pairs = [(PurePosixPath(dep), PurePosixPath(out)) for dep in deps for out in outs]
     return any(dep.is_relative_to(out) or out.is_relative_to(dep) for dep, out in pairs)
 

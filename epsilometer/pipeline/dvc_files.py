@@ -36,7 +36,7 @@ def settings() -> dict[str, Any]:
 
 
 def stages(folder: Path = Path()) -> dict[str, dict[str, Any]]:
-    """Return the stages of the dvc.yaml in a folder as written there, by name."""
+    """Return the stages in a folder's dvc.yaml by name, with their placeholders."""
     return dict(_load(folder / "dvc.yaml")["stages"])
 
 
@@ -167,7 +167,7 @@ def keep_listing(folder: str, outs: Mapping[str, str]) -> None:
 
 
 def files(paths: Iterable[str]) -> Iterator[Path]:
-    """Yield the files at and below these paths that DVC counts."""
+    """Yield the files that DVC counts, at these paths and below."""
     for path in map(Path, paths):
         if not path.is_dir():
             yield path
@@ -179,9 +179,9 @@ def files(paths: Iterable[str]) -> Iterator[Path]:
 
 @contextmanager
 def dvc_pauses() -> Iterator[None]:
-    """Wait until DVC does not write in this project, because dvc.lock may be incomplete during a write.
+    """Keep DVC from writing in this project during a block, because dvc.lock may be incomplete during a write.
 
-    The wait is short even during a run, because DVC releases its lock while a stage runs.
+    The wait for DVC's lock is short even during a run, because DVC releases the lock while a stage runs.
     """
     path = Path(os.environ.get("DVC_ROOT", "."), ".dvc/tmp/lock")
     if not path.is_file():

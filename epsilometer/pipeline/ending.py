@@ -49,7 +49,7 @@ class Ending(logging.Filter):
 def watch_disk() -> None:
     """End this process if the disk stays full while DVC, with no stage running, waits for space.
 
-    DVC tries forever to write to its cache of hashes.
+    Otherwise DVC would try forever to write to its cache of hashes.
     """
     full = 0.0
     while True:

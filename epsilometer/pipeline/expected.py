@@ -4,11 +4,10 @@ memory      4 bytes per parameter of a model, or 2 in bfloat16. The memory of a 
 operations  2 P n for n tokens through P parameters (Kaplan et al. 2020, "Scaling laws for neural language models",
             section 2.1): a product and a sum for each weight and token. A pass of training takes 3 times as many
             operations, or fewer if some weights are frozen.
-time        operations over `SHARE` of the rate of a matrix product, which is measured at run time.
+time        operations divided by `SHARE` times the rate of a matrix product, which is measured at run time.
 
-The share, and the numbers of tokens of a text and of a judge's prompt, are assumptions. They are shown with each
-estimate. Reading from disk and beam search are not included. Training is included only for networks under
-`private_training`.
+The share, and the numbers of tokens of a text and of a judge's prompt, are assumptions, shown with each estimate. The
+estimate leaves out reading from disk and beam search. It includes training only for networks under `private_training`.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ class _Use:
 
 @dataclass(frozen=True)
 class _Machine:
-    """A device: memory in bytes, rate in operations per second, and the precisions that mean bfloat16 on it."""
+    """A device: memory in bytes, rate in operations per second, and the values of `precision` that mean bfloat16."""
 
     device: str
     memory: int

@@ -27,7 +27,7 @@ from epsilometer.report import page
 
 
 def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
-    """Return the results of the current audit in a folder, by row, without those of the strongest attack."""
+    """Return the results of the current audit in a folder, by row, without the extra rows for the strongest attack."""
     rows = of_cells.measure(params, folder)
     for study in studies():
         rows.update(study.measure(params, folder))

@@ -1,7 +1,7 @@
 """Open the DVC project around the current folder, with a private and undamaged site cache.
 
-First, all files that DVC reads in the project, including files of other runs, are checked for YAML aliases that expand
-to too much. DVC itself would expand all aliases.
+Before it opens the project, this module checks all YAML files that DVC reads there, including files of other runs. It
+refuses aliases that expand to too much data; DVC itself would expand all aliases.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _WITHOUT_GIT = Path(__file__).with_name("without_git")  # DVC's settings for a d
 def allow_ignored(folder: Path) -> None:
     """Turn off DVC's use of git, in this process and its children, if git ignores the dvc.yaml of a folder.
 
-    DVC would refuse such a folder, for example the run of a profile. DVC then ignores settings in the machine's `/etc`.
+    Otherwise DVC would refuse such a folder, for example the run of a profile. With git turned off, DVC also ignores
+    settings in the machine's `/etc`.
     """
     if shutil.which("git") is None:
         return
@@ -48,10 +49,10 @@ def note(text: str) -> None:
 
 
 def opened(say: Say = note) -> Repo:
-    """Return the project, whose lock waits for other processes.
+    """Return the project. Taking its lock waits for other processes.
 
-    say: is called with a note on a damaged site cache, which is rebuilt. Raises UserError if another user can write the
-    site cache, and for YAML whose aliases expand to too much.
+    say: is called with a note on a damaged site cache, which is rebuilt. Raises UserError if another user can write to
+    the site cache, and for YAML whose aliases expand to too much data.
     """
     project = Path(Repo.find_root())
     _check_yaml(project)

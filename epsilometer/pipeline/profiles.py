@@ -4,7 +4,7 @@
 
 A profile has only settings that differ from the defaults. DVC does not know the defaults, so the copy also states the
 settings that the profile leaves out. dvc.yaml is written to the copy's folder. The setting `root` in the copy is the
-path from there to the project's folder.
+path from the copy's folder to the project's folder.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def copy(profile: Path, out: Path) -> None:
 
 
 def unwritten(params: Params) -> dict[str, Any]:
-    """Return the settings that a parameter file leaves to their defaults, except empty ones."""
+    """Return the settings that a parameter file leaves to their defaults, except settings with an empty default."""
     every = params.model_dump(mode="json", exclude=params.model_fields_set)
     return {name: value for name, value in every.items() if value not in ({}, [], None)}
 

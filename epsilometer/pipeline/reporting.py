@@ -91,7 +91,8 @@ def body(params: Params, texts: TextResults | None = None) -> Body:
 def write_tables(params: Params, out: Path | None = None, texts: TextResults | None = None) -> Path:
     """Write all tables of the run in the current folder as data, with their figures.
 
-    out: the folder, by default results/PROFILE of the project. Returns it. Raises UserError without a finished run.
+    out: the folder, by default results/PROFILE of the project. Returns the folder. Raises UserError without a finished
+    run.
     """
     texts = texts or TextResults(params)
     facts, profile, seconds = page.facts(), origin.profile(Path()), project_times.read()
@@ -125,7 +126,7 @@ def _about(params: Params) -> str:
 
 
 def studied(params: Params) -> list[str]:
-    """Return the data sets of params.yaml that a study uses, in their order there."""
+    """Return the data sets that a study uses, in the order of params.yaml."""
     names = {*params.datasets_studied()}
     return [name for name in params.datasets if name in names]
 

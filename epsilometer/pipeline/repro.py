@@ -2,8 +2,8 @@
 
 usage: epsilometer pipeline repro [arguments of dvc repro]
 
-It waits while another run of this project is active, repairs files that a killed run left incomplete, and reports
-damaged files, which DVC makes again. It ends with the process that started it.
+The command waits while another run of this project is active, repairs files that a killed run left incomplete, and
+reports damaged files, which DVC makes again. It ends when the process that started it ends.
 """
 
 from __future__ import annotations
@@ -268,8 +268,8 @@ def _single(stage: str) -> int:
 def _at_once() -> int:
     """Return the number of stages that run at a time.
 
-    The default, without a setting in params.yaml, is two. It is one on a single core, and if stages divide their own
-    work.
+    The default, without a setting in params.yaml, is two. The default is one on a single core, and if stages divide
+    their own work.
     """
     runtime = lookup(settings(), "runtime") if Path("params.yaml").is_file() else {}
     stages, workers, ray = (lookup(runtime, name) for name in ("stages", "workers", "ray"))

@@ -13,7 +13,7 @@ from epsilometer.pipeline.params import Params, read
 def next_round(folder: Path, params: Params) -> Params:
     """Add one to `audit.round` in the profile, then in the run's params.yaml, its copy. Returns the new parameters.
 
-    If the process is killed between the two writes, params.yaml has the former round, and the next call adds one to it.
+    If the process is killed between the two writes, params.yaml has the former round, to which the next call adds one.
     """
     files = [folder / "params.yaml"]
     if folder.parent.name == "runs":
@@ -24,7 +24,7 @@ def next_round(folder: Path, params: Params) -> Params:
 
 
 def with_round(text: str, round: int) -> str:
-    """Return a parameter file with another `audit.round`; all other bytes, also of comments, stay."""
+    """Return a parameter file with another `audit.round`. All other bytes stay, including those of comments."""
     root = yaml.compose(text)
     assert isinstance(root, yaml.MappingNode)  # the file was validated before
     (section,) = (value for key, value in root.value if key.value == "audit")

@@ -1,7 +1,7 @@
 """Run stages at the same time, each by DVC in a process of its own. Only DVC decides what is stale.
 
-Each process is forked from this process, which has loaded DVC. The output of a stage and its process appears line by
-line, after the stage's name.
+Each process is forked from this process, which has loaded DVC. The output of a stage's process appears line by line,
+after the stage's name.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class SideBySide:
     def run(self, needs: Needs, at_once: int) -> int:
         """Bring stages up to date. At the end, list the failed stages, with the last lines of each.
 
-        Returns the exit code: 0, or DVC's code of a failed stage. Raises KeyboardInterrupt if this process or a stage
-        was interrupted, after all stages have ended.
+        Returns the exit code: 0, or DVC's code of a failed stage. If this process or a stage was interrupted, raises
+        KeyboardInterrupt after all stages have ended.
         """
         try:
             failed, left = in_order(needs, at_once, self._start, self._ended)

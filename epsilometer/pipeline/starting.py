@@ -2,8 +2,9 @@
 
     python -m epsilometer.pipeline.starting
 
-renews the package's parts of the project in the current folder: the stages (dvc.yaml), the link to the weights
-(data/embedded), and settings that dvc.yaml reads and params.yaml lacks. The next audit then runs what has changed.
+This command renews the package's parts of the project in the current folder: the stages (dvc.yaml), the link to the
+weights (data/embedded), and settings that dvc.yaml reads and params.yaml lacks. The next audit then runs what has
+changed.
 """
 
 from __future__ import annotations
@@ -130,7 +131,10 @@ def _set_up(folder: Path) -> None:
 
 
 def _audited(mechanism: str) -> _Audited:
-    """Return the mechanism to audit. Raises UserError if it does not exist, or if no stage here makes its resource."""
+    """Return the mechanism to audit.
+
+    Raises UserError if the mechanism does not exist, or if no stage of a new project makes its resource.
+    """
     definition = find("mechanisms", mechanism, "rewrite")
     entry: dict[str, Any] = {"mechanism": mechanism}
     own = Path(mechanism) if mechanism.endswith(".py") else None
@@ -158,7 +162,7 @@ def _audited(mechanism: str) -> _Audited:
 
 
 def _dataset(texts: Path | None, column: str) -> dict[str, Any]:
-    """Return the entry of the texts in params.yaml. Raises UserError for unreadable or fewer than two texts."""
+    """Return the entry of the texts in params.yaml. Raises UserError for unreadable texts, or fewer than two texts."""
     read_by_stages = {"use": "train", "match": "none"}  # DVC cannot read defaults
     if texts is None:
         return {"source": "texts/reviews.py", "part": "reviews", "count": 400, **read_by_stages, "public": True}

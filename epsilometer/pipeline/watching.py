@@ -29,7 +29,7 @@ _WAITS = "the sources cannot be compared, so no re-audit starts"
 _BACK = 2.0  # the clock may be set back by this many seconds without a message
 
 Start = Callable[[Sequence[str]], None]
-"""A function that starts a re-audit for these changes, and may wait for it; raises UserError if it cannot start."""
+"""A function that starts a re-audit for these changes, and may wait for its end. It raises UserError on failure."""
 
 
 class Watch:
@@ -107,7 +107,7 @@ def _check_there(before: Mapping[str, Record], now: Mapping[str, Record]) -> Non
 
 
 def newer_packages(now: Sequence[Source], latest: Callable[[str], str] | None = None) -> tuple[list[str], list[str]]:
-    """Return sentences on packages whose newest version is not the one in use, and packages without an answer.
+    """Return sentences on packages whose newest version is not in use, and packages for which the index had no answer.
 
     latest: a function that returns the newest version of a package; the default asks pip's index.
     """

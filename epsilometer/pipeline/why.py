@@ -20,8 +20,8 @@ def reasons(
     """Return the changes since a stage (`rewrite@queries-tem`) was recorded in dvc.lock; empty if it is up to date.
 
     records: the new records of stages `code` and `resources`, by file, if these are not yet written. Earlier records
-    are read from DVC's cache. digest: a function that returns DVC's hash of a path; for several stages, pass one that
-    caches.
+    are read from DVC's cache. digest: a function that returns DVC's hash of a path; for several stages, pass a function
+    that caches the hashes.
     """
     last = dvc_files.lock().get(stage)
     if last is None:
@@ -60,7 +60,7 @@ def inputs(
 
 
 def addresses(stage: str | None) -> list[str]:
-    """Return the addresses of one stage (a name or an address); of all stages of dvc.yaml for None.
+    """Return the addresses of a stage, given by name or by address. For None, return those of all stages of dvc.yaml.
 
     Raises UserError for an unknown stage.
     """
@@ -109,7 +109,10 @@ def _changed(path: str, md5: str) -> list[str]:
 
 
 def _changed_record(path: str, md5: str, now: Mapping[str, Any], paths: _Paths | None = None) -> list[str]:
-    """Return the changes of a record of `code` or `resources`. md5: the old record's; paths: files of code, by key."""
+    """Return the changes of a record of `code` or `resources`.
+
+    md5: the hash of the old record. paths: the files of code, by key.
+    """
     if not _is_resources(path):
         return _changed_code(path, md5, now, dvc_files.paths_of_code() if paths is None else paths)
     old = dvc_files.cached(md5) or {}
@@ -165,7 +168,7 @@ def _named(keys: Iterable[str], paths: _Paths) -> list[str]:
 
 
 def _pairs(old: Mapping[str, str], now: Mapping[str, str]) -> Iterator[tuple[str, tuple[str | None, str | None]]]:
-    """Yield the entries that differ, by name: the values before and now."""
+    """Yield the name of each entry that differs, with its values before and now."""
     for name in sorted({*old, *now}):
         if old.get(name) != now.get(name):
             yield name, (old.get(name), now.get(name))

@@ -9,7 +9,7 @@ from epsilometer.project.sections import Cell
 
 
 def build(params: ProjectParams, entry: Cell) -> Mechanism:
-    """Build an entry's mechanism, and let it refuse a data set that is not public.
+    """Build the mechanism of a cell. The mechanism may refuse a data set that is not public.
 
     Raises UserError for a missing privacy budget, and for a mechanism that must not read these texts.
     """

@@ -1,4 +1,4 @@
-"""The code that made a result: the first-party files that its Python files reach by imports, and package versions.
+"""The code that made a result: the first-party files that imports reach, and the versions of packages.
 
 A record of this code is computed from the files' syntax; nothing is executed. Code that cannot change a result is left
 out (`NEUTRAL`), so an edit of the progress bar, for example, makes no result stale.
@@ -23,9 +23,9 @@ from epsilometer.core.imports import TOP, direct, searched, syntax, uses
 from epsilometer.models import devices
 
 Record = dict[str, Any]
-"""`files`: hash of each file's syntax (of a data file: of its path and content), by a key that also covers the file's
-imports; `imports`: hash of the graph of imports; `packages`: version by name; `device`: the device that the code
-computes on, if it asks for one. A record contains no path of a module."""
+"""`files`: the hash of each file's syntax (for a data file, of its path and content). The key of a file is a second
+hash, which also covers the file's imports. `imports`: the hash of the graph of imports. `packages`: versions by name.
+`device`: the device that the code computes on, if the code asks for one. A record contains no path of a module."""
 
 # Code that runs stages, shows their progress and checks their inputs. Tests check that such code never changes the
 # bytes of results: tests/runtime/test_scaling.py, tests/pipeline/test_pipeline.py (runtime settings) and test_kills.py.
@@ -50,10 +50,10 @@ class Code:
 
     record: Record
     paths: dict[str, list[str]]
-    """Paths by key in `files` of the record. The record itself has none, so a module can move."""
+    """Paths of files, by the files' keys in the record. The record itself has no paths, so a module can move."""
 
     def by_path(self) -> Record:
-        """Return the record with the hash of each file by its path, and without the imports."""
+        """Return the record with its `files` by path instead of by key, and without `imports`."""
         files = {path: self.record["files"][key] for key, paths in self.paths.items() for path in paths}
         return {"files": dict(sorted(files.items()))} | {
             kind: of for kind, of in self.record.items() if kind not in ("files", "imports")
@@ -67,7 +67,7 @@ class _File:
     key: str
     """Hash of `own`, of the own code of the file's imports, and of the templates and grammars in its folder."""
     uses: list[tuple[str, str, Path]]
-    """Imports of this project's files: name in the file, name in the module, path. Paths do not affect their order."""
+    """Imports of first-party files: name in this file, name in the module, path. Their order ignores paths."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,9 @@ class Reading:
         """Return the code of some Python files and of everything that their imports reach, with files of data.
 
         Imports inside functions count; imports only for type checking do not. Modules are searched in the folder of the
-        given file (as Python does for `component.module`), then in the project, then in the folder of this package. All
-        other modules are packages. Templates and grammars in the folder of a module of this package count as the
-        module's code. Raises UserError for a file that is missing or is not Python.
+        given file (as Python does for `component.module`), then in the project, then in the folder of this package. A
+        module that is in none of these folders belongs to an installed package. Templates and grammars in the folder of
+        a module of epsilometer count as the module's code. Raises UserError for a file that is missing or not Python.
         """
         roots = {_called(file.resolve(), self._project): self._follow(file.resolve()) for file in files}
         every = {path: hashes for root in roots.values() for path, hashes in root.files.items()}
@@ -114,8 +114,8 @@ class Reading:
     def _follow(self, root: Path) -> _Reached:
         """Follow the imports of a file, and number the files in the order in which they are reached.
 
-        The numbers replace paths. So the graph stays equal if files move, as long as their names in code and their
-        hashes stay equal.
+        The hash of the graph uses these numbers instead of paths. So the hash stays the same if files move, as long as
+        the files' hashes and the imported names stay the same.
         """
         if root in self._reached:
             return self._reached[root]
@@ -149,9 +149,9 @@ class Reading:
         return self._files[path, places]
 
     def _own(self, path: Path, places: tuple[Path, ...]) -> str:
-        """Return the hash of a file's own code: of its tree and its imports, without the paths of first-party modules.
+        """Return the hash of a file's syntax tree and of its imports, without the paths of first-party modules.
 
-        Empty if the file has no code, and its folder has no templates or grammars.
+        The hash is empty if the file has no code, and its folder has no templates or grammars.
         """
         if (path, places) not in self._owns:
             tree, imports = syntax(path)
@@ -167,7 +167,7 @@ class Reading:
 
 
 def digest(settings: Any, texts: Iterable[str], code: Iterable[Path], data: Iterable[Path], project: Path) -> str:
-    """Return a digest of everything that rewrites depend on, so that a run resumes only the same work.
+    """Return a digest of everything that rewrites depend on, so that a stopped run resumes only if all is unchanged.
 
     settings: any JSON value. code: Python files; everything that their imports reach counts too. data: files and
     folders, which count by path, size and time of change; Python files among them count as code.

@@ -12,7 +12,8 @@ _OURS = ("baseline", "sources", "reports", "dvc.lock", "runs")  # files that an 
 class Commit(NamedTuple):
     """A git commit.
 
-    id: the full hash, empty outside of git; edited: True if files other than an audit's own differ from it.
+    id: the full hash, empty outside of git. edited: True if a file differs from the commit, other than the files that
+    an audit writes.
     """
 
     id: str
@@ -20,7 +21,7 @@ class Commit(NamedTuple):
 
     @property
     def short(self) -> str:
-        """`0444c5301f81`, with a "+" if files differ from it; empty outside of git."""
+        """The hash's first 12 digits (`0444c5301f81`), with a "+" if `edited`; empty outside of git."""
         return self.id[:12] + ("+" if self.edited else "")
 
 

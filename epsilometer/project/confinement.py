@@ -15,9 +15,10 @@ _COMPONENTS = "attacks"  # a section whose keys may be paths, because they are c
 
 
 def check_names(sections: Iterable[tuple[str, Any]]) -> None:
-    """Raise UserError for a name that no file can have, or one with a dot, which DVC reads as a nested setting.
+    """Raise UserError for a name that does not match `NAME`, or has a dot, which DVC reads as a nested setting.
 
-    sections: pairs of a section's name and its content. If the content is a mapping, its keys are checked.
+    sections: pairs of a section's name and its content. The names are the keys of each content that is a mapping.
+    Section `attacks` is not checked, because its keys may be paths.
     """
     for kind, entries in sections:
         for name in entries if isinstance(entries, Mapping) and kind != _COMPONENTS else ():
@@ -46,7 +47,10 @@ def check_data(paths: Iterable[tuple[str, str]], outside: Sequence[str]) -> None
 
 
 def check_inside(paths: Iterable[tuple[str, str]], root: str = ".") -> None:
-    """Raise UserError for a relative path out of the project. root: the project, relative to where paths begin."""
+    """Raise UserError for a relative path that leads out of the project.
+
+    root: the project's folder, from the folder that the paths are relative to.
+    """
     up = PurePath(os.path.normpath(root)).parts.count("..")
     for setting, path in paths:
         if _leaves(path, up):

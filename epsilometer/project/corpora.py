@@ -20,9 +20,9 @@ from epsilometer.project.sections import Dataset
 def corpus(params: ProjectParams, name: str, count: int | None = None) -> Corpus:
     """Return the prepared corpus of a data set. count: how many texts a generator writes; by default as in params.yaml.
 
-    If the entry has `group` or `resplit`, the table has the grouping columns and `GROUP`, the number of each row's
-    group (`corpora.parts`). Pairs have a column for each side. Raises UserError for unreadable texts, and for a pair
-    that lacks a side.
+    If the entry has `group` or `resplit`, the table has the grouping columns, and a column `GROUP` with the number of
+    each row's group (`corpora.parts`). A table of pairs has a column for each side. Raises UserError for unreadable
+    texts, and for a pair that lacks a side.
     """
     dataset = params.datasets[name]
     columns = tuple(dict.fromkeys((*dataset.labels, *dataset.group, *dataset.sides)))
@@ -76,7 +76,7 @@ def _parted(params: ProjectParams, dataset: Dataset, table: pl.DataFrame, place:
 
 
 def _without(raw: pl.DataFrame, column: str, values: Sequence[str], place: str) -> pl.DataFrame:
-    """Return the rows that have none of the values. Raises UserError for a value that no row has."""
+    """Return the rows that have none of these values in the column. Raises UserError for a value that no row has."""
     there = raw[column].cast(pl.String)
     for value in values:
         if value not in there:
@@ -112,14 +112,17 @@ def _with_public(table: pl.DataFrame, share: float, place: str) -> pl.DataFrame:
 
 
 def _merged(table: pl.DataFrame, label: str, merged: Mapping[str, Sequence[str]], place: str) -> pl.DataFrame:
-    """Return the table with classes of the label merged, and other classes null. Raises as `_of_classes` does."""
+    """Return the table with merged classes of a label; all other classes become null. Raises as `_of_classes` does."""
     table = _of_classes(table, label, [part for parts in merged.values() for part in parts], place)
     names = {part: name for name, parts in merged.items() for part in parts}
     return table.with_columns(pl.col(label).replace_strict(names, default=None, return_dtype=pl.String))
 
 
 def _of_classes(table: pl.DataFrame, label: str, classes: Sequence[str], place: str) -> pl.DataFrame:
-    """Return the table with other classes of the label null. Raises UserError for an unknown label or class."""
+    """Return the table with only these classes of a label; all other classes become null.
+
+    Raises UserError for an unknown label or class.
+    """
     if label not in table.columns:
         raise unknown(f"label in {place}", label, table.columns)
     for name in classes:
@@ -129,7 +132,9 @@ def _of_classes(table: pl.DataFrame, label: str, classes: Sequence[str], place: 
 
 
 def chunked(table: pl.DataFrame, size: int, agreeing: Sequence[str]) -> pl.DataFrame:
-    """Join texts with equal values in columns `agreeing` into chunks of `size`. A value's last chunk may be smaller.
+    """Join texts that have equal values in the columns `agreeing` into chunks of `size` texts.
+
+    The last chunk of each combination of values may be smaller.
 
     The IDT paper (appendix D) joins sentences of TOEFL11 in fives in this way. Blank texts are left out. Columns other
     than `text` have the values of a chunk's first text. Chunks are in the order of their first texts.

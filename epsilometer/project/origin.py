@@ -1,8 +1,8 @@
-"""The commit, date and machine of a stage's results that are stored in git.
+"""The origin of a stage's results that are stored in git: commit, date and machine.
 
 DVC records the inputs and outputs of a stage. The commit and the machine also matter for results that took hours. The
-runner of stages records them for outs that DVC does not cache (`cache: false` in dvc.yaml). The record is valid as long
-as the outs have the same bytes.
+runner of stages records this origin for outs that DVC does not cache (`cache: false` in dvc.yaml). The record is valid
+as long as the outs have the same bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The typed sections of params.yaml that every study needs, and their reader. All is checked before models load.
+"""The typed sections of params.yaml that every study needs, and a reader that checks them before models load.
 
-Each study (`core.study`) has a class for its sections. Its stages read only that class, so they do not depend on the
-settings of other studies. `pipeline.params` combines these classes.
+Each study (`core.study`) has a class for its sections. A study's stages read only that class, so they do not depend on
+the settings of other studies. `pipeline.params` combines the classes of all studies.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ProjectParams(Section):
         return self
 
     def check(self) -> None:
-        """Raise UserError for an entry that names something that does not exist."""
+        """Raise UserError for an invalid entry, such as one that names an unknown mechanism."""
         for name, entry in self.mechanisms.items():
             references.check_entry(entry, f"mechanisms.{name}")
 
@@ -112,11 +112,14 @@ class ProjectParams(Section):
                 yield section, entries
 
     def excerpts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield a record's name, its entry (as a.b) and the entry's settings for some stages. Empty in this class."""
+        """Yield excerpts of entries, for stages that depend on only some settings of an entry. Empty in this class.
+
+        An excerpt is the name of its record, the place of the entry in params.yaml (a.b), and these settings.
+        """
         return iter(())
 
     def studied(self) -> Iterator[tuple[str, bool]]:
-        """Yield sections, each with True if it has entries. At least one must be True. Empty in this class."""
+        """Yield sections, each with True if it has entries; at least one must have entries. Empty in this class."""
         return iter(())
 
     def datasets_studied(self) -> Iterator[str]:
@@ -188,7 +191,7 @@ def read(kind: type[P], path: Path | str = "params.yaml", *, whole: bool = False
 
 
 class _Loader(yaml.SafeLoader):
-    """A YAML loader that refuses a repeated key in a mapping, where YAML would silently take the last."""
+    """A YAML loader that refuses a repeated key in a mapping. PyYAML would silently take the last value."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:  # a name or None; the type stubs omit None
         """Return the node before `<<` is merged, because a mapping's own key may override a merged key."""

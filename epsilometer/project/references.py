@@ -20,7 +20,7 @@ cells:
 
 
 def check_entry(entry: MechanismEntry, place: str) -> None:
-    """Raise UserError for epsilons out of range, unknown mechanisms, a path as the name, or a `file` other than .py."""
+    """Raise UserError for epsilons out of range, an unknown or invalid mechanism name, or a `file` other than .py."""
     if entry.epsilons is not None:
         check_epsilons(entry.epsilons, f"{place}.epsilons")
     if not NAME.fullmatch(entry.mechanism) or entry.mechanism.endswith(".py"):

@@ -1,8 +1,8 @@
 """A cache of the syntax of files, and of the packages that modules come from, between runs of stage `code`.
 
-The stage runs in every audit, even if nothing has changed, and most of its time goes into parsing code. The cache is
-keyed by the bytes of each file (`core.imports.read`) and by the state of the installation (`project.code.packages`), so
-it gives the same result as parsing again.
+The stage runs in every audit, even if nothing has changed, and most of its time goes into parsing code. The keys of
+the cache are hashes of the bytes of files (`core.imports.read`) and of the state of the installation
+(`project.code.packages`). So the cache gives the same result as parsing again.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _NAME = ".dvc/tmp/epsilometer.imports"  # DVC's folder for files that a machine 
 def remembered(project: Path) -> Iterator[None]:
     """Load the cached entries at the start of a block, and store them at its end; does nothing outside a DVC project.
 
-    project: the folder with `.dvc`. A damaged file is reported and replaced. A file of another version of Python or of
-    the parser is ignored.
+    project: the folder with `.dvc`. A damaged cache is reported and replaced. A cache that another version of Python
+    or of the parser wrote is ignored.
     """
     file = project / _NAME
     if not file.parent.is_dir():

@@ -2,8 +2,8 @@
 
 DVC's default is a folder under /var/tmp to which every user of the machine may write. DVC deletes files that the cache
 lists, and unpickles its contents, so any user who can write to the cache can run code as you. `.dvc/config` names a
-folder of the project. But DVC resolves this relative path from the current folder, and makes missing folders writable
-by everybody. So `.dvc/config.local` names the same folder by its full path.
+folder of the project by a relative path. But DVC resolves this path from the current folder, and makes missing folders
+writable by everybody. So `.dvc/config.local` names the same folder by its full path.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _NAMED = re.compile(r"^\s*site_cache_dir\s*=\s*(.*?)\s*$", re.MULTILINE)
 def keep_private(project: Path) -> Path:
     """Make DVC keep its site cache in a folder of the project, with mode 0700, unless the user names another folder.
 
-    Returns the folder that DVC uses. Raises UserError if the folder belongs to another user, or if users who cannot
-    write to the project can write to the folder.
+    Returns the folder that DVC uses. Raises UserError if the folder does not belong to you, to root or to the project's
+    owner, or if users who cannot write to the project can write to the folder.
     """
     _close_locks(project)
     own = project.resolve() / NAME

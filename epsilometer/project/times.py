@@ -15,7 +15,7 @@ FOLDER = Path("data/times")
 
 
 def spent() -> float:
-    """Return the seconds of processor time of this process and of the children that it has waited for."""
+    """Return the seconds of processor time of this process, and of the child processes that it has waited for."""
     time = os.times()
     return round(time.user + time.system + time.children_user + time.children_system, 1)
 

@@ -1,9 +1,9 @@
 """The accepted baseline, with which audits are compared, in readable files that git tracks.
 
 `baseline/estimates.csv` has the numbers. `baseline/hits.csv` has the outcome of each trial of each row, for paired
-tests: one bit per trial in base64 (1 if the adversary was right) or, for outcomes between 0 and 1, `float64:` and eight
-bytes per trial. `baseline/about.json` records the measurement, its settings and sources, and the SHA-256 of the other
-two files.
+tests. Outcomes are in base64, with one bit per trial (1 if the adversary was right). If some outcomes lie between 0 and
+1, the text begins with `float64:`, and has eight bytes per trial. `baseline/about.json` records the measurement, its
+settings and sources, and the SHA-256 of the other two files.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ FOLDER = Path("baseline")
 ACCEPT = "`epsilometer results accept`"
 
 _EARLIER = ["dataset", "mechanism", "epsilon", "attack", "trials", "successes", "loss", "point", "upper"]
-# Earlier versions wrote fewer columns. `delta` is now always 0. In files of some earlier versions it is the claim's
-# delta; in files without this column, losses are at delta 0. `candidates` was added for attribute losses. `measure` is
-# written only if some row is a figure of a question, and is empty in all other rows.
+# Earlier versions wrote fewer columns. `delta` is now always 0. In some earlier files, `delta` is the claim's delta. In
+# files without this column, losses are at delta 0. `candidates` was added for attribute losses. `measure` is written
+# only if some row is a figure of a question, and is empty in all other rows.
 _ESTIMATES = [*_EARLIER, "delta", "candidates", "measure"]
 _WRITTEN = [_ESTIMATES[:count] for count in range(len(_EARLIER), len(_ESTIMATES) + 1)]
 _DECIMALS = 6  # decimals of written losses, in nats
@@ -50,18 +50,19 @@ _HITS = ["dataset", "mechanism", "epsilon", "attack", "drawn", "rewrites", "hits
 class Baseline:
     """An accepted audit.
 
-    about: date, commit, round, `audit` (the settings that must agree) and `sources` (from `cells.sources.current`).
+    about: the date (`accepted`), `commit`, `round`, `audit` (the settings that must agree), `files` (hashes) and
+    `sources` (records of `pipeline.measured.sources`).
     """
 
     about: dict[str, Any]
     measured: dict[Row, Measured]
 
     def check(self, now: Mapping[str, Any]) -> None:
-        """Raise UserError if an audit and this baseline differ in alpha, candidates, attacks or settings of trials.
+        """Raise UserError if an audit and this baseline differ in alpha, k, attacks, encoder or trial settings.
 
         now: the audit's settings. The number of trials may differ, since Fisher's test compares samples of any sizes.
         The other settings of trials must agree, because they make candidates easier or harder to tell apart, for any
-        mechanism. Baselines of earlier versions lack the encoder and splits, so these are then not compared.
+        mechanism. The encoder and splits are not compared if an earlier version wrote a baseline without them.
         """
         before = self.about["audit"]
         for key, rule in (("alpha", "alpha"), ("candidates", "k candidates"), ("attacks", "attacks")):
@@ -78,9 +79,10 @@ class Baseline:
 def accept(
     measured: Mapping[Row, Measured], sources: Mapping[str, Record], about: Mapping[str, Any], folder: Path = Path(".")
 ) -> Baseline:
-    """Make the results of a folder's audit the folder's baseline. about: the audit's commit, round and `audit`.
+    """Make the results of a folder's audit the folder's baseline.
 
-    Raises UserError, before writing anything, for results that `read` would refuse.
+    about: the audit's commit, round and settings, as in `Baseline.about`. Raises UserError, before writing anything,
+    for results that `read` would refuse.
     """
     stamp = {"accepted": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
     numbers, hits = [], []
@@ -225,7 +227,7 @@ def _outcomes(text: str, trials: int) -> Outcomes:
 
 
 def _measured(numbers: dict[str, str], hits: dict[str, str], audit: dict[str, Any]) -> Measured:
-    """Return a row of both files; raises ValueError if they contradict each other."""
+    """Return a row, read from both files. Raises ValueError if the files contradict each other."""
     trials, successes = int(numbers["trials"]), int(numbers["successes"])
     outcomes, alpha = _outcomes(hits["hits"], trials), float(audit["alpha"])
     if round(float(outcomes.sum())) != successes:

@@ -1,16 +1,17 @@
-"""Test an audit for differences from the accepted baseline: exact tests, corrected for their number.
+"""Test an audit for differences from the accepted baseline, by exact tests that are corrected for their number.
 
-If the trials are those of the baseline, the test is McNemar's exact test (`comparison`). Its hypothesis is only that
-a trial is as likely to be guessed as before, with fresh or shared noise. Otherwise the test is Fisher's exact test of
-two samples. The rows of an audit share its level by Holm's step-down correction (Holm 1979), which is valid however the
-rows depend on each other. The audits of a year share alpha by a spending function (`level`): a year without a change
-raises a false alarm with probability at most alpha, however many audits it has. Losses are in nats.
+If the audit has the baseline's trials, the test is McNemar's exact test (`comparison`). Its null hypothesis is only
+that a guess about a trial is as likely to be right as before; the noise may be fresh or the same. For other trials, the
+test is Fisher's exact test of two samples. The rows of an audit share its level by Holm's step-down correction (Holm
+1979), which is valid however the rows depend on each other. The audits of a year share alpha by a spending function
+(`level`): in a year without a change, the probability of a false alarm is at most alpha, for any number of audits.
+Losses are in nats.
 
-A row is *not testable* if no outcome could have shown that its loss has grown. This is so if, given the baseline's
-hits, the p-value would exceed Holm's threshold for the remaining rows even if all guesses were right now. If a row's
-number of trials alone rules out any finding, the row does not count in the correction (Tarone 1990,
+A row is *not testable* if no outcome of the audit could have shown that its loss has grown. Given the baseline's hits,
+the p-value would then exceed Holm's threshold for the remaining rows even if every guess in the audit were right. If a
+row's number of trials alone rules out any finding, the row does not count in the correction (Tarone 1990,
 `claims.verdicts.divisor`). If only the baseline's hits rule out a finding, the row still counts: chance selects such
-rows, so leaving them out would raise the error.
+rows, so leaving them out would raise the probability of an error.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class Drift:
 def level(alpha: float, earlier: int) -> float:
     """Return the level of an audit after `earlier` audits in the same year; all levels sum to at most alpha.
 
-    The first 52 spend alpha/104 each, the j-th beyond them (alpha/2) * 6 / (pi j)^2.
+    The first 52 audits spend alpha/104 each. The j-th audit after those spends (alpha/2) * 6 / (pi j)^2.
     """
     beyond = earlier - SCHEDULED + 1
     return alpha / 2 / SCHEDULED if beyond <= 0 else alpha / 2 * 6 / (math.pi * beyond) ** 2
@@ -181,7 +182,7 @@ def message(drifts: Sequence[Drift], level: float, changes: Sequence[str], unkno
 
 
 def blind_spots(drifts: Sequence[Drift]) -> list[str]:
-    """Return sentences on what the audit leaves unknown, each with a remedy. With any of them, a re-audit fails."""
+    """Return sentences on what the audit leaves unknown, each with a remedy. A re-audit with any sentence fails."""
     gone, untestable = (sum(drift.verdict == verdict for drift in drifts) for verdict in (GONE, NOT_TESTABLE))
     sentences = []
     if gone:
@@ -201,8 +202,8 @@ def blind_spots(drifts: Sequence[Drift]) -> list[str]:
 class _Test(NamedTuple):
     """A test of one row, with its two-sided p-value.
 
-    all_right: the p-value if all guesses were right now, given the baseline's guesses. least: the smallest p-value that
-    is possible with these numbers of trials, before and now.
+    all_right: the p-value if all guesses of the audit were right, given the baseline's guesses. least: the smallest
+    p-value that is possible with the numbers of trials of the baseline and of the audit.
     """
 
     name: str

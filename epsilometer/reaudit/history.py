@@ -108,7 +108,7 @@ def audits_in(history: pl.DataFrame, year: int) -> int:
 def courses(history: pl.DataFrame) -> list[dict[str, Any]]:
     """Return, for each row of the estimates, its number of audits, first and last plug-in loss, and a line of bars.
 
-    history: may lack the column `attack`, if it has only one attack per cell and epsilon.
+    history: may lack the column `attack`, if there is only one attack per cell and epsilon.
     """
     rows, names = [], [name for name in ROW if name in history.columns]
     for values, part in history.group_by(names, maintain_order=True):

@@ -38,7 +38,7 @@ class Source:
 def served(
     sources: Sequence[Source], recorded: Mapping[str, Record], latest: Callable[[Record], str] | None = None
 ) -> tuple[list[Source], list[str]]:
-    """Return the sources with the latest revision of each on the hub, and descriptions of those without an answer.
+    """Return the sources with the latest revision of each on the hub, and descriptions of unanswered requests.
 
     If the hub does not answer, a source has its last known revision. latest: a function that returns the newest
     revision of a record's `hub`; by default `latest_revision`.
@@ -84,7 +84,8 @@ def newer(sources: Iterable[Source]) -> list[str]:
 def changes(before: Mapping[str, Record], now: Mapping[str, Record]) -> list[str]:
     """Return the changes as sentences; a change that several sources share is listed once.
 
-    Earlier versions recorded the settings of a mechanism's first cell in the mechanism's record, and no other cells.
+    Earlier versions recorded the settings of a mechanism's first cell in the mechanism's record. They recorded no other
+    cells.
     """
     sharing: dict[str, list[str]] = {}
     earlier = not any(name.startswith(_CELL) for name in before)
@@ -122,7 +123,7 @@ def read(folder: Path = Path(".")) -> dict[str, Record]:
 
 
 def write(sources: Sequence[Source], folder: Path = Path(".")) -> None:
-    """Record the sources, and drop those that no longer exist; unchanged files keep their bytes."""
+    """Record the sources, and delete records of sources that no longer exist. Unchanged files keep their bytes."""
     for source in sources:
         tables.write_json(source.record, folder / FOLDER / f"{source.name}.json")
     for name in read(folder).keys() - records(sources).keys():

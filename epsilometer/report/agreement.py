@@ -2,11 +2,11 @@
 
 Each rule compares a cell of a table with a number, a word or another cell, by one of five relations:
 
-- ABOVE, BELOW: agrees if every number of the cell's interval is above (below) every number of the other's; disagrees if
-  none is above (below) any.
+- ABOVE, BELOW: agrees if every number of the cell's interval is above (below) every number of the other's interval;
+  disagrees if no number of the first is above (below) any number of the second.
 - NEAR, with a distance `by`: agrees if every number of the cell's interval is within `by` of every number of the
-  other's; disagrees if none is within `by` of any. An interval that is too wide to agree is *not testable here* unless
-  it disagrees.
+  other's; disagrees if no number of the first is within `by` of any number of the second. An interval that is too wide
+  to agree is *not testable here* unless it disagrees.
 - IS, IS NOT: the cell is the verdict of another test, and is compared word for word.
 - NO EFFECT AT: the cell is the p-value of a test of the claim that nothing changes. The rule disagrees if the p-value
   is at most the other number. A larger p-value does not show that nothing changes, so the claim is then undecided.
@@ -15,13 +15,13 @@ A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` o
 tests without a finding, are undecided. A test that no data could have reversed is *not testable here*.
 
 `of` is the number n of texts if a cell is a share, or of batches if it is a mean of values between 0 and 1. A cell
-without an interval then gets Clopper and Pearson's at 99 %, which is valid but wide for means. A macro F1 is neither a
-share nor a mean, so do not give `of` for it. A verdict on a share is *not testable here* if every possible share of n
-texts leads to the same verdict. An undecided share is *not testable here* if no possible share agrees, or none
-disagrees.
+without an interval then gets Clopper and Pearson's 99 % interval, which is valid but wide for means. A macro F1 is
+neither a share nor a mean, so do not give `of` for it. A verdict on a share is *not testable here* if every possible
+share of n texts leads to the same verdict. An undecided share is *not testable here* if no possible share agrees, or
+none disagrees.
 
-A number without an interval needs one of three facts. `off` is the largest change by chance of the number or, if it is
-compared with another cell, of their difference. `factor` states the same as a factor. `exact` states that chance plays
+A number without an interval needs one of three facts. `off` is the largest change by chance: of the number or, if the
+other number is also a cell, of the difference. `factor` states the change as a factor. `exact` states that chance plays
 no part, as in a law, a bound or a complete count.
 
 `against` states an alternative that the paper denies: the true value lies on the wrong side of the other number, at the

@@ -32,7 +32,7 @@ _SUFFIXES = (".csv", ".parquet")
 class Grid:
     """A table of text. Each row has a cell for each column.
 
-    picture: file name of a figure shown above it. note: paragraphs below it.
+    picture: file name of a figure above the table. note: paragraphs below the table.
     """
 
     heading: str

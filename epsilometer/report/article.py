@@ -230,7 +230,6 @@ def tex(text: str) -> str:
 
 
 def _intervals(rows: Sequence[Row], names: Sequence[str], title: str, ends: tuple[float, float]) -> list[alt.Chart]:
-    """Return the layers of points with their intervals."""
     look = styles(names)
     colours = alt.Scale(domain=list(names), range=[look[name].colour for name in names])
     colour = alt.Color("mechanism:N", scale=colours, legend=None)

@@ -5,7 +5,7 @@ A reference has a table, a row, a column and, if the cell has several values, th
     full/losses-on-queries; tem, 5; strongest
     training/attacks-against-noise; reviews-bert-none, rmia; levels: values; 0.03
 
-A row is given by its first cells, as many as distinguish it from all other rows. The fourth part `Holm, tem` adjusts a
+A row is named by its first cells, as many as distinguish it from all other rows. The fourth part `Holm, tem` adjusts a
 p-value for all p-values of its column in the rows that begin with `tem` (Holm 1979).
 
 In a Markdown page, a figure is a link to its table. After `#`, a plus stands for a space. `filled` updates the figure:
@@ -41,7 +41,7 @@ class Figures:
     def value(self, reference: str) -> str:
         """Return the text of a figure.
 
-        Raises UserError, naming the reference, for a missing table, column or value, and unless exactly one row
+        Raises UserError, naming the reference, for a missing table, column or value, or if not exactly one row
         matches.
         """
         name, row, column, part = (piece.strip() for piece in f"{reference};;;".split(";")[:4])

@@ -210,7 +210,7 @@ def fill(root: Path) -> list[Path]:
 
 
 def filled(text: str, root: Path) -> str:
-    """Return the text of a page with its figures updated (`cited.filled`), and the verdicts on all papers' claims.
+    """Return the text of a page with updated figures (`cited.filled`) and updated verdicts on all papers' claims.
 
     The verdicts are between `<!-- verdicts -->` and `<!-- end -->`.
     """

@@ -200,7 +200,7 @@ class Decision:
         return most_missed(judged.misses, judged.trials, errors=self.errors)
 
     def least_loss(self, judged: Judged) -> float:
-        """Return the smallest figure whose excess over the limit these trials would have shown; infinity if none."""
+        """Return the smallest figure that these trials would have shown to exceed the limit; infinity if none."""
         limit = judged.limit
         if limit is None or limit.at_least or not isinstance(judged.evidence.data, _COUNTED):
             return math.inf
@@ -266,7 +266,7 @@ class Files:
 
 
 def lines(decision: Decision) -> list[str]:
-    """Return lines: the verdict, one per kind of limit (the deciding limit first), error probability, assumptions."""
+    """Return the verdict, a line per kind of limit (the deciding limit first), error probability and assumptions."""
     verdict, first = decision.verdict, decision.verdict.attacks[0]
     deployed = verdict.scope.of == DEPLOYMENT
     within = "a deployment with these answers that keeps its limits" if deployed else "a mechanism within its limits"
@@ -420,14 +420,13 @@ def markdown(outcome: Decision | Failure) -> str:
 
 
 def _colour(status: Status) -> str:
-    """Return the colour of a status on the page."""
     return "good" if status.passes else "bad" if status is Status.BEYOND else "open"
 
 
 def html(outcome: Decision | Failure, seconds: float = 0.0) -> str:
     """Return the outcome as an HTML page.
 
-    It has the verdict, the facts of the run, a row per limit, and the reasons. seconds: the duration.
+    The page has the verdict, the facts of the run, a row per limit, and the reasons. seconds: the duration.
     """
     if isinstance(outcome, Failure):
         said = [sheet.Paragraph("ERROR: nothing was decided.", "bad"), sheet.Paragraph(outcome.error)]
@@ -471,7 +470,7 @@ def _share(precision: Precision | None) -> str:
 def junit(outcome: Decision | Failure, seconds: float = 0.0) -> str:
     """Return JUnit XML: a test case per attack, with its result in words; open cases are skipped.
 
-    seconds: the duration, a property of the suite. A decision also has the number of texts, budget, seed and rewrites.
+    seconds: the duration, a property of the suite. A decision adds the numbers of texts and rewrites, budget and seed.
     """
     time = f"{seconds:.3f}"
     if isinstance(outcome, Failure):
@@ -507,7 +506,6 @@ def junit(outcome: Decision | Failure, seconds: float = 0.0) -> str:
 
 
 def _add_properties(suite: ElementTree.Element, facts: Mapping[str, str]) -> None:
-    """Add the properties of a suite."""
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in facts.items():
         ElementTree.SubElement(properties, "property", name=name, value=value)

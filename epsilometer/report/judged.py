@@ -47,7 +47,7 @@ def right(judged: Judged) -> int | None:
 
 
 def counted(judged: Judged) -> str:
-    """Return the numbers of right and of all trials, for a table; only the latter if no trial is right or wrong."""
+    """Return the counts of right and of all trials, for a table; only the latter if trials are not right or wrong."""
     if (hits := right(judged)) is not None:
         return f"{hits:,} of {judged.trials:,}"
     if by_law(judged):

@@ -53,7 +53,7 @@ def refresh(folder: Path = Path(), run: Mapping[str, str | None] | None = None) 
 
 
 def _with_history(text: str, folder: Path) -> str:
-    """Return the page with the history inserted. An equal history is not drawn again, because drawing is slow."""
+    """Return the page with the history inserted. An unchanged history is not redrawn, because drawing is slow."""
     mark = _mark(folder / history.FILE)
     if f"<!-- place: history -->{mark}" in text:
         return text

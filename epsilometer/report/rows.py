@@ -90,11 +90,11 @@ def tails(estimates: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
 def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl.DataFrame:
     """Return the rows of `strongest` with the losses that compare mechanisms. exact: True for an exact average.
 
-    If exact losses of a data set are known over pairs of equal length, all losses are over such pairs. With a law of
-    the released view, `point` is the exact average over the compared pairs, and `loss` and `upper` are the bounds over
-    all pairs, which decisions use. Otherwise all three are from the trials whose candidates have equal numbers of
-    words. A law that the rewrites depart from is ignored. The rows also have `tail_low` and `tail` (`tails`).
-    alpha: the audit's.
+    With a law of the released view, `point` is the exact average over the compared pairs, and `loss` and `upper` are
+    the bounds over all pairs, which decisions use. If the law gives only a lower bound, `loss` and `point` are this
+    bound. Without a law, all three are from trials. If exact losses of the data set are known over pairs of equal
+    length, only trials count whose candidates have equally many words, unless there are none. A law that the rewrites
+    depart from is ignored. The rows also have `tail_low` and `tail` (`tails`). alpha: the audit's.
     """
     exact = followed(exact, estimates)
     laws = {tuple(row[name] for name in CELL): row for row in by_equal_length(exact.filter("released")).to_dicts()}
@@ -150,7 +150,7 @@ def within_ceiling(estimates: pl.DataFrame) -> pl.DataFrame:
 
 
 def unread(outputs: pl.DataFrame) -> dict[tuple[str, str], list[str]]:
-    """Return a description for each data set and mechanism that hardly reads it: `80.0% of the words unknown`."""
+    """Return descriptions for each data set and each mechanism that hardly reads it: `80.0% of the words unknown`."""
     cells = outputs.sort("mechanism", "dataset").unique(["dataset", "mechanism"], keep="first", maintain_order=True)
     shares = {
         (row["dataset"], row["mechanism"]): much(row["unknown_words"], row["cut_texts"]) for row in cells.to_dicts()

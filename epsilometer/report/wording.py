@@ -35,7 +35,7 @@ def bounded(loss: float, ceiling: float = math.inf) -> str:
 
 
 def unbounded(loss: float | None, way: str = NEAREST) -> str:
-    """Return a loss with two decimals; `∞` if some output is possible under only one input, `–` without a loss."""
+    """Return a loss with two decimals: `∞` if some output is possible under only one input, `–` for None."""
     if loss is None:
         return "–"
     if abs(loss) < 1e300:

@@ -11,7 +11,8 @@ replace each other. In a window of 15 words, the angular similarity to the origi
 - the threshold of .936338 applies to the cosine, which is less strict;
 - word pieces that continue a word are candidates, too (the authors exclude them);
 - only the window around the replaced word must be similar, and texts of fewer than 15 words always pass;
-- the word is tagged in a window of the original text, 4 words before and 3 after it, at its first occurrence there.
+- the word is tagged in a window of the original text, from 4 words before it to 3 words after it; if the word occurs
+  several times in the window, the tag of its first occurrence counts.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _SPARE = 30  # extra predictions, since some predictions are not words
 
 @component
 class BAE(WordSearch):
-    """BAE-R. masked_lm: a masked language model by id or folder; None: the embedded model. Others: see `WordSearch`."""
+    """BAE-R. masked_lm: a masked language model by id or folder; None: the embedded one. Others: see `WordSearch`."""
 
     masked_lm: str | Path | None = None
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @component
 class Endpoint(Spends, OneOfGrid):
-    """A service that rewrites texts. Its provider sees them, so they must be public unless `private_texts` is set.
+    """A service that rewrites texts. Its provider sees the texts, so texts that are not public need `private_texts`.
 
     url:            an OpenAI-compatible endpoint, such as http://localhost:8000/v1, whose key is OPENAI_API_KEY; with a
                     template, the URL of the service itself.
@@ -122,7 +122,10 @@ class Endpoint(Spends, OneOfGrid):
         self._checked.append(public)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Send one request per text and epsilon. Raises UserError, before any is sent, if they exceed a limit."""
+        """Request a rewrite for each text and epsilon.
+
+        Raises UserError before the first request if the requests together would exceed a limit.
+        """
         if not self._checked:
             self.check(public=False)
         budgets = np.repeat(np.asarray(epsilons, np.float64), len(texts)).tolist()

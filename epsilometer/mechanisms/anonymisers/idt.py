@@ -3,20 +3,21 @@
 In plain words it replaces a few words so that classifiers no longer recognise a private attribute and still recognise a
 useful one.
 
-It is algorithm 1 of Faustini, Tonni, McIver, Xu and Dras, "IDT", Computational Linguistics 2025. It makes no claim:
-nothing is proved about the released text, and an attacker trained on rewrites recovers much of the attribute.
+The mechanism is algorithm 1 of Faustini, Tonni, McIver, Xu and Dras, "IDT", Computational Linguistics 2025. It makes no
+claim: nothing is proved about the released text, and an attacker trained on rewrites recovers much of the attribute.
 
-Labels are the true classes if they are given (`shared/truths.py`), as in the paper. Otherwise they are predictions of
-the mechanism's own classifiers, the auxiliaries. If the auxiliaries misclassify a text's binary attribute, the text is
-edited towards the true class. A text with a given label that already deceives the auxiliaries is released unchanged.
+Labels are the true classes if they are given (`shared/truths.py`), as in the paper. Otherwise labels are predictions of
+the mechanism's own classifiers, the auxiliaries. A text whose binary attribute is mispredicted is then edited towards
+the true class. A text with a given label that already deceives the auxiliaries is released unchanged.
 
 1. Compute attributions of the predicted class of every label (`shared/attribution.py`).
 2. Let W be the words with a positive score for an attribute and no positive score for a task. With `ignore_utility`
    (the paper's IDT_u), scores for tasks do not matter.
-3. For each word in W, take its k nearest words, or other replacements as set by `candidates`, in its letter case.
-4. Try edits of 1, 2, ..., |W| words (`shared/search.py`). An edit replaces all occurrences of a word as a whole token,
-   and changes no other byte. The text's tags must not change, except that under `swap` (IDT_s) NOUN and VERB may
-   replace each other.
+3. For each word in W, take the k nearest words, or other replacements as set by `candidates`, in the word's letter
+   case.
+4. Try edits of 1, 2, ..., |W| words (`shared/search.py`). An edit replaces all occurrences of its words as whole
+   tokens, and changes no other byte. The text's part-of-speech tags must not change, except that under `swap` (IDT_s)
+   NOUN and VERB may replace each other.
 5. Release an edit under which the prediction changes for every attribute and stays the same for every task.
 
 `as_published: true` uses the paper's search. It samples random chains of replacements, and releases the candidate with
@@ -32,17 +33,18 @@ class y, one of c classes,
 so P(t | x) <= e^epsilon P(t | x') for any two texts x and x': the class t is epsilon-locally private. But the released
 text depends on more than t, and the outcome reveals whether an edit reached t. So nothing is claimed for the text. If t
 is the text's own class, the mechanism still changes the words that it would change for another class; otherwise a
-changed text would reveal that its own class is not t. `aim: hide` brings the probabilities of every auxiliary within
-`margin` of the class shares.
+changed text would reveal that its own class is not t.
+
+`aim: hide` brings the log-probabilities of every auxiliary within `margin` of the logarithms of the class shares.
 
 The paper does not state k and q (defined at `IDT`). The defaults come from 100 generated validation reviews, with
 linear victims that classify 73 of them correctly, linear auxiliaries trained on other texts, and GloVe 50d. RS_all, the
 share of rewrites that hide the attribute and keep the task, was .40 at k = 50 and q = 10, with 2.1 changed words per
-success. At q = 1 it was .21, .23, .22 and .30 for k = 5, 10, 20 and 50. So more options and a wider beam find more
-edits. Most of the running time is the tagger's, and the number of sentences that it reads hardly grows (28 to 38 per
-text). As published, RS_all was 0 to .03 at q = 1, .04 to .07 at q = 5 and .04 to .10 at q = 10, with 1.7 to 2.5 changed
-words. It was highest for few options (k of 5 or 10). At q = 10 the tagger reads 29, 42, 54 and 66 sentences per text
-for these four k. The standard error of a share is about .04.
+success. At q = 1 RS_all was .21, .23, .22 and .30 for k = 5, 10, 20 and 50. So more options and a wider beam find more
+edits. The tagger takes most of the running time, and the number of sentences that the tagger reads hardly grows (28 to
+38 per text). As published, RS_all was 0 to .03 at q = 1, .04 to .07 at q = 5 and .04 to .10 at q = 10, with 1.7 to 2.5
+changed words. It was highest for few options (k of 5 or 10). As published, the tagger reads 29, 42, 54 and 66 sentences
+per text at q = 10, for k = 5, 10, 20 and 50. The standard error of a share is about .04.
 
 The paper leaves some choices open. Here a word is replaced where it occurs in the original text, and not where another
 replacement inserted it. Only the 64 words of W with the largest scores are used. The tagger is the embedded one. The
@@ -97,15 +99,16 @@ class IDT(WithTruths):
     """The IDT mechanism. Brackets contain the defaults of settings that are None.
 
     resource:                 the folder of auxiliaries.
-    attributes, tasks, kinds: labels and kinds of classifiers of the auxiliaries to use [all]. Attributions come from
-                              the first kind.
+    attributes, tasks, kinds: those of the auxiliaries' labels and kinds of classifiers that are used [all].
+                              Attributions come from the first kind.
     enough:                   number of kinds that must err on the attributes, and predict the tasks as before [all].
     k:                        number of options for a word.
     q:                        number of edits per size that are sampled, or that a beam holds.
     candidates:               source of a word's options.
     steps:                    steps of integrated gradients, before any doubling [16; 50 as published].
     margin:                   log-odds, in nats, by which every auxiliary must err [0]. Under `hide`: largest distance,
-                              in nats, of its log-probabilities from the logarithms of the class shares [0.25].
+                              in nats, of an auxiliary's log-probabilities from the logarithms of the class shares
+                              [0.25].
     most:                     most edits that `exhaustive` may judge.
     names:                    `kept` excludes proper nouns and identifiers from changes.
     antonyms:                 `refused` excludes antonyms, by the folder's word relations.
@@ -299,7 +302,7 @@ class IDT(WithTruths):
                     yield self._release(case, judges, trial, shown[owner])
 
     def _shown(self, own: NDArray[np.int64], epsilon: float, noise: Noise) -> list[int | None]:
-        """Return the class of the first attribute that each text must show; None if any class but its own suffices.
+        """Return the class of the first attribute that each text must show; None: any class except the text's own.
 
         own: [n], the texts' own classes.
         """

@@ -11,13 +11,13 @@ is `missed`.
 
 `aim: random` chooses a class to show for each label (IncogniText 2024, arXiv:2407.02956). The class is sampled
 uniformly from all classes, so it reveals nothing about the true class. The text is done when the model infers the class
-to show. As published, the class is sampled from those that the model did not infer at first. With two classes this
-always shows the other class, which anyone who knows the method can undo.
+to show. As published, the class is sampled from the classes that the model did not infer at first. If there are two
+classes, the published form always shows the other one, which anyone who knows the method can undo.
 
-Departures: an answer in another form than requested is not used as a rewrite (`shared/language_model.py`), whereas the
-reference code silently falls back to the original if it cannot align comments. If a later answer is unusable, the
-rewrite of the previous round is released. Nothing is claimed: the same model rewrites and judges, and a stronger or a
-trained attacker may infer more.
+Departures: an answer in another form than requested is not used as a rewrite (`shared/language_model.py`). The
+reference code silently falls back to the original if it cannot align comments. If the answer of a later round is
+unusable, the rewrite of the previous round is released. Nothing is claimed: the same model rewrites and judges, and a
+stronger or a trained attacker may infer more.
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@ table E.2).
 
 In plain words it asks a language model to write each text as somebody else would.
 
-The request states the classes to hide, those of the private labels, and the classes to preserve, those of the useful
-labels. The classes are the true ones if given (`with_truths`), as in the paper, otherwise predictions of classifiers
-(the auxiliaries). `prompt` names a prompt of the paper, or is your own. In a prompt {hidden} becomes "the gender of the
-author different from male", {values} "male", {kept} "the rating of the text as good", {kept_values} "good".
+The request states a class of the text for each label. The model must hide the classes of private labels, and preserve
+the classes of useful labels. The classes are the true ones if given (`with_truths`), as in the paper, otherwise
+predictions of classifiers (the auxiliaries). `prompt` names one of PROMPTS, or is your own. For example, in a prompt
+{hidden} becomes "the gender of the author different from male", {values} becomes "male", {kept} becomes "the rating of
+the text as good", and {kept_values} becomes "good".
 
 Departures: the paper's prompts set no format, and small models' answers "require intensive parsing to extract the
 adversarial sentence, if any" (appendix F). Here a format is set, and an answer in another format is not used as a

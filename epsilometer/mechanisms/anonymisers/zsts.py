@@ -4,14 +4,14 @@ In plain words it replaces unusual words by words that a language model finds mo
 
 The probability P(w | x) of a word w in a text x is the product of the model's probabilities of w's pieces, each
 predicted with that piece masked. A word is unsafe if P(w | x) < p. Its candidates are the `candidates` likeliest words
-when the whole word is masked. The candidate with the nearest vector replaces it, or `***` if no candidate is within the
-cosine distance s. Unsafe numbers get new digits. All words are judged in the original text (arXiv:2311.10785). Neither
-the paper nor this mechanism claims anything.
+when the whole word is masked. The candidate with the nearest vector replaces the unsafe word. If no candidate is within
+the cosine distance s, `***` replaces it. Unsafe numbers get new digits. All words are judged in the original text
+(arXiv:2311.10785). Neither the paper nor this mechanism claims anything.
 
-Vectors are those of single words without context, by all-MiniLM-L6-v2; the reference code
-(fedealbanese/lm-text-sanitization 20d2411) uses BERT's state at the first piece. Here pieces that continue a word are
-not candidates. In the reference code `token_similarity` is a distance, so its default s = 0 replaces every unsafe word
-by `***`. Published comparisons do not state p and s.
+all-MiniLM-L6-v2 computes vectors of single words without context; the reference code (fedealbanese/lm-text-sanitization
+20d2411) uses BERT's state at the first piece. Here pieces that continue a word are not candidates. In the reference
+code `token_similarity` is a distance, so the default s = 0 replaces every unsafe word by `***`. Published comparisons
+do not state p and s.
 
 `as_published: true` reproduces what determines the results of the reference code. One dictionary from words to
 replacements is filled text by text, and used for all later texts. This is a substitution cipher, which anyone who has
@@ -157,7 +157,7 @@ class ZSTS:
 
 
 def _written(text: Spans, unsafe: Unsafe, dictionary: dict[str, str], rng: np.random.Generator | None) -> str:
-    """Return the text with its unsafe words replaced by the dictionary, after adding new words to the dictionary.
+    """Return the text with its unsafe words replaced as in the dictionary, to which new words are added first.
 
     rng: generator of digits; None: as published, with seed 0 for each number, and words in lower case.
     """

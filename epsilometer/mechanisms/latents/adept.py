@@ -8,19 +8,22 @@ Noise is added, and the decoder greedily writes a text from the result:
     z' = z min(1, C / ||z||) + noise.
 
 Any two clipped vectors are at most 2C apart in L2, and at most 2C sqrt(n) in L1 (Habernal 2021, "When differential
-privacy meets NLP: the devil is in the detail"). With Gaussian noise, calibrated to the L2 sensitivity 2C by its exact
-privacy profile (`shared/noise.py`), the claim is (epsilon, delta). With Laplace noise of scale 2C sqrt(n) / epsilon it
-is epsilon. Both claims are for any two whole texts, of any lengths, since z' also determines the output's length.
+privacy meets NLP: the devil is in the detail"). Gaussian noise is calibrated to the L2 sensitivity 2C by the exact
+privacy profile (`shared/noise.py`); the claim is then (epsilon, delta). Laplace noise has the scale
+2C sqrt(n) / epsilon; the claim is then epsilon. Both claims are for any two whole texts, of any lengths, since z' also
+determines the output's length.
 
 Assumptions: vocabulary, weights and largest length are public, that is, the autoencoder was not trained on the
-protected texts. Its training.json states the training texts, and the stage reports if an audited data set is among
-them. Out-of-vocabulary words become one symbol before the noise, and are never released. An output may be empty.
+protected texts. The autoencoder's training.json names its training texts, and stage `build` prints a note if an audited
+data set is among them. Out-of-vocabulary words become one symbol before the noise, and are never released. An output
+may be empty.
 
 `as_published: true` is the published form: Laplace noise of scale 2C / epsilon after an L2 clip, with an epsilon claim;
 an empty output becomes "UNK". The claim is false: between z = (C, ..., C) / sqrt(n) and -z, the loss at the output z is
-epsilon sqrt(n). This claim is stated so that it can be refuted. The exact ratio refutes it, but an audit of common
-texts does not. If two clipped vectors x and x' differ a little in each of many coordinates, Laplace noise acts like
-Gaussian noise. The optimal adversary's success is then near Phi(epsilon ||x - x'|| / 4C), which the claim allows.
+epsilon sqrt(n). This claim is stated so that it can be refuted. The exact likelihood ratio refutes it, but an audit of
+common texts does not. If two clipped vectors x and x' differ a little in each of many coordinates, Laplace noise acts
+like Gaussian noise. The optimal adversary's success is then near Phi(epsilon ||x - x'|| / 4C). For epsilon up to 4 the
+claim allows this success.
 """
 
 from __future__ import annotations
@@ -117,7 +120,7 @@ class ADePT(LatentMechanism):
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=delta)
 
     def law(self, epsilon: float) -> LatentNoise:
-        """Return the noise, calibrated to the L2 sensitivity 2C or the L1 sensitivity 2C sqrt(n)."""
+        """Return the noise for L2 sensitivity 2C (Gaussian) or L1 sensitivity 2C sqrt(n) (Laplace; as published 2C)."""
         if self.noise == "gaussian":
             return Gaussian(2 * self.norm * gaussian_scale(epsilon, self.delta))
         return laplace(epsilon, 2 * self.norm * (1 if self.as_published else math.sqrt(self._model.width)))

@@ -5,21 +5,22 @@ In plain words it turns each text into lists of numbers, adds random noise to th
 A text is truncated or padded to L tokens. Each of the L x d numbers of the encoder's last hidden state is clipped to
 [-c, c], and noise is added. The decoder attends to all L positions, and writes a text of at most L tokens by beam
 search of width 3. Two clipped states of k coordinates are at most 2 c sqrt(k) apart in L2. The Gaussian noise is
-calibrated to that distance by its exact privacy profile (`shared/noise.py`). The claim is (epsilon, delta) for any two
+calibrated to that distance by the exact privacy profile (`shared/noise.py`). The claim is (epsilon, delta) for any two
 whole texts, of any lengths.
 
-variant: `clv` uses all d dimensions; `pr` uses only those that remain after pruning (`shared/pruning.py`), and the
-others are 0 and need no noise; `pr_plus` is `pr` with a model that was trained with noise. `pr` and `pr_plus` need a
-model trained for them (stage `build`), with the record pruning.json.
+`variant`: `clv` uses all d dimensions. `pr` uses only the dimensions that remain after pruning (`shared/pruning.py`);
+pruned dimensions are 0 and need no noise. `pr_plus` is `pr` with a model that was trained with noise. `pr` and
+`pr_plus` need a model trained for that variant (stage `build`), with the record pruning.json.
 
 Assumptions: weights, L, c and the pruned dimensions are public, and the model was not trained on the protected texts.
 The paper's values of epsilon start at 10. The claim also holds below 10, but the output is then independent of the text
-in practice, so a warning is given.
+in practice, so the mechanism warns.
 
-`as_published: true` is the calibration of the reference scripts (trusthlt/dp-bart-private-rewriting e31c972): the
-classical Gaussian sqrt(2 ln(1.25 / delta)) / epsilon at any epsilon. Its proof needs epsilon < 1: at delta = 1e-5 a
-nominal epsilon of 250 is 1,550 by the exact profile. The claim is stated so that it can be refuted. A later version
-(sjmeis/DPMLM 3ce9390) adds the same noise vector to all positions: `tests/support/broken/shared_noise.py`.
+`as_published: true` uses the noise of the reference scripts (trusthlt/dp-bart-private-rewriting e31c972): the classical
+Gaussian sqrt(2 ln(1.25 / delta)) / epsilon at any epsilon. The proof of this formula needs epsilon < 1. At delta = 1e-5
+the noise for a nominal epsilon of 250 has epsilon 1,550 by the exact profile. The claim is stated so that it can be
+refuted. A later version (sjmeis/DPMLM 3ce9390) adds the same noise vector to all positions; a copy is in
+`tests/support/broken/shared_noise.py`.
 """
 
 from __future__ import annotations

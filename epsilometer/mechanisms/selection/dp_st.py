@@ -3,27 +3,28 @@
 In plain words it replaces each text by sentences built from public phrases like its own, chosen at random.
 
 A tagger extracts triples (subject, verb, object) from the text, at most one per sentence. The first m of them fill m
-slots, where m is public; remaining slots are empty. A slot has the unit vector v of its triple's embedding, an empty
-slot the vector 0. A public corpus of triples y with unit vectors w_y is partitioned into clusters c with centroids
-mu_c. With the utility u(a, b) = max(0, cos(a, b)), which is 0 if a is 0, each slot releases one triple of the corpus,
-at epsilon' = epsilon / m:
+slots, where m is public; remaining slots are empty. A slot has the unit vector v of its triple's embedding, and an
+empty slot has the vector 0. A public corpus of triples y with unit vectors w_y is partitioned into clusters c with
+centroids mu_c. With the utility u(a, b) = max(0, cos(a, b)), which is 0 if a is 0, each slot releases one triple of the
+corpus, at epsilon' = epsilon / m:
 
     P(c | v)    = |c| exp(epsilon'/2 u(v, mu_c) / 2) / sum over c' of |c'| exp(epsilon'/2 u(v, mu_c') / 2)
     P(y | c, v) = exp(epsilon'/2 u(v, w_y) / 2) / sum over y' in c of exp(epsilon'/2 u(v, w_y') / 2)
     P(y | v)    = P(c(y) | v) P(y | c(y), v).
 
 Claim: epsilon for any two whole texts. For any v, v', numerators and normalisers each differ by a factor of at most
-e^(epsilon'/4), since u is in [0, 1]. Both choices are exponential mechanisms (McSherry and Talwar 2007, theorem 6;
-utility of sensitivity 1, base measures |c| and 1) that spend epsilon'/2 each, so ln P(y | v) - ln P(y | v') <= epsilon'
-by sequential composition. Given the text, the m slots are sampled independently, so their losses add up to at most
-m epsilon' = epsilon. An empty slot has utilities of 0, so it releases a uniformly random triple. So the claim also
+e^(epsilon'/4), since u is in [0, 1]. The choices of c and of y are exponential mechanisms (McSherry and Talwar 2007,
+theorem 6; utility of sensitivity 1, base measures |c| and 1). Each spends epsilon'/2, so ln P(y | v) - ln P(y | v') <=
+epsilon' by sequential composition. Given the text, the m slots are sampled independently, so their losses add up to at
+most m epsilon' = epsilon. An empty slot has utilities of 0, and releases a uniformly random triple. So the claim also
 hides which slots are empty; a text without triples becomes m uniformly random triples. The released text is written
 from exactly m released triples, so its length reveals nothing else about the source.
 
 The mechanism departs from the reference code (sjmeis/DPST 4367fda). `as_published: true` follows the code, except for
 the language model's prompt:
 
-- the cluster is the nearest one, a function of the private text, and all of epsilon / n is spent on the member;
+- the cluster is the nearest one, a function of the private text, and all of epsilon / n is spent on the choice of a
+  triple in that cluster;
 - n is the number of triples in the text, which the release reveals;
 - a text without triples is returned unchanged;
 - a language model writes at most as many tokens as the private text has.

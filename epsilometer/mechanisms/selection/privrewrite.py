@@ -9,9 +9,9 @@ clipped cosine of unit word vectors E, at epsilon_1 (`epsilometer.mechanisms.wor
     P(z_i | x_i) ~ exp(epsilon_1 max(0, cos(x_i, z_i)) / 2).
 
 The provider, a local language model or one behind an endpoint, sees only the sanitised text z, and writes k candidates
-at a temperature. Candidates without a word, and those with more out-of-vocabulary words than other words, are
-incoherent and are dropped. The others are considered in order. A candidate is added to the pool if its similarity
-s = (1 + cosine of sentence embeddings) / 2 to each candidate in the pool is at most tau. The pool C(z) is
+at a temperature. Candidates without a word, and candidates with more out-of-vocabulary words than other words, are
+incoherent and are dropped. The remaining candidates are considered in order. A candidate is added to the pool if its
+similarity s = (1 + cosine of sentence embeddings) / 2 to each candidate in the pool is at most tau. The pool C(z) is
 post-processing of z.
 
 Phase 2 (section 4.2). One candidate y of the pool is sampled by the exponential mechanism at epsilon_2:
@@ -23,7 +23,7 @@ where Phi is the plain average of a text's word vectors. Exchanging one word of 
     Delta = min(1, 2 / ((1 + beta) T))    (lemma 1),    or 1 in the variant `naive`.
 
 If every candidate is incoherent, the pool is empty. Then z is released (section 4.3.2), or an empty text with
-`fallback: abstain`. This is post-processing, too.
+`fallback: abstain`. Both fallbacks are post-processing of z.
 
 Claim (theorem 1, sequential composition): epsilon = epsilon_1 + epsilon_2 for texts of T words that differ in one word,
 with epsilon_1 = split * epsilon. The claim holds for z and y together, so it also holds if provider and reader collude.
@@ -33,7 +33,8 @@ d Delta), so the loss is at most d epsilon_1 + min(d, 1 / Delta) epsilon_2 (`dis
 Assumptions: the claim is per word and holds between any two words. Neighbours have the same number of words, since the
 law depends on T, which is not protected. Vocabulary, vectors, encoder, provider, k, tau, beta and split are public and
 chosen without looking at the texts. An out-of-vocabulary word is replaced by one fixed word before the noise. Private
-texts may be rewritten through an endpoint, since the sanitised text that it sees has the claim epsilon_1 per word.
+texts may be rewritten through an endpoint, since the sanitised text that the endpoint sees has the claim epsilon_1 per
+word.
 
 The paper compares two more variants (section 5.1). Here they are separate mechanisms, on the encoder's word vectors.
 `em` releases z at the whole epsilon without a provider, as `exponential` does. `wp` is `mvc`; its claim, epsilon times

@@ -15,7 +15,7 @@ The paper claims epsilon + epsilon' with epsilon' = ln max |b_i| / |b_j|. A clai
 largest epsilon' of any text is ln(V - 1) for V words, so the published form claims epsilon + ln(V - 1) here. Both
 claims are false: some x have words in all 50 buckets and others in only two, so normalisers may differ by another
 factor of 25. A test constructs such scores, and at epsilon 0.01 two words of the embedded model exceed the claim. The
-bound that holds is epsilon + ln 50 + ln V.
+valid bound is epsilon + ln 50 + ln V.
 
 The corrected form (default) is the exponential mechanism on u without buckets. u is in [0, Delta], so the loss of
 P(y | x) ~ exp(epsilon u / (2 Delta)) is at most epsilon between any two words in any two contexts.
@@ -25,10 +25,10 @@ claim is n epsilon, as in `dp_mlm`. There is no claim between texts of different
 are public.
 
 Departures: no code of the authors is known. The paper does not define the root of negative logits; here logits are
-clipped to the model's public range, and the lower bound is subtracted. The logits are those of DP-MLM, for the text and
-the text with the word masked (`models/masked_lm.py`). Outputs are the whole words among the model's pieces. The paper
-lets stop-words and marks pass unchanged; here every word is replaced, and an out-of-vocabulary word has the distances
-of a fixed word.
+clipped to the model's public range, and the lower bound is subtracted. As in DP-MLM, the model reads the text, followed
+by the text with the word masked (`models/masked_lm.py`). Outputs are the whole words among the model's pieces. The
+paper lets stop-words and marks pass unchanged; here every word is replaced, and an out-of-vocabulary word has the
+distances of a fixed word.
 """
 
 from __future__ import annotations
@@ -130,7 +130,10 @@ class Cape(MaskMechanism, OneOfGrid):
         return Laws(rows, len(self._vectors), log_probabilities, draw=draw)
 
     def _cached(self, split: Sequence[Sequence[str]], places: NDArray[np.integer]) -> tuple[NDArray[np.float64], float]:
-        """Return `_utility`. The first scores are cached, up to 1 GiB, since a search for epsilon repeats all rows."""
+        """Return what `_utility` returns.
+
+        Up to 1 GiB of scores are cached, since a search for an epsilon needs the same scores many times.
+        """
         keys = [(tuple(split[text]), int(word)) for text, word in places]
         new = [i for i, key in enumerate(keys) if key not in self._scores]
         computed, largest = self._utility(split, places[new])
@@ -159,7 +162,7 @@ class Cape(MaskMechanism, OneOfGrid):
         utility = self._vectors.distances(private)
         for rows in in_cache(utility):
             some = utility[rows]
-            some /= np.minimum(-some.max(axis=1, keepdims=True), -np.finfo(float).tiny)  # the smallest is 0
+            some /= np.minimum(-some.max(axis=1, keepdims=True), -np.finfo(float).tiny)  # to [-1, 0]
             np.exp(some, out=some)
             clipped = logits[rows][:, self._pieces].astype(np.float64).clip(low, high)
             some *= np.sqrt(clipped - low)
@@ -204,9 +207,10 @@ def drawn_from(
     *,
     buckets: int | None,
 ) -> NDArray[np.int64]:
-    """Draw a word for each number in `uniforms` [n], by inverse CDF of the law of its row.
+    """Draw a word for each of n uniforms, by inverse CDF of the law of the uniform's row.
 
-    utility: the scores [m, V] of m rows; rows: [n], ascending; buckets: None for the exponential mechanism.
+    utility: the scores [m, V] of m rows; rows: the row of each uniform, ascending; buckets: None for the exponential
+    mechanism.
     """
     words, starts = np.empty(len(rows), np.int64), np.searchsorted(rows, np.arange(len(utility) + 1))
     for row, scores in enumerate(utility):

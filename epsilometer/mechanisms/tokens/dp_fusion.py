@@ -7,32 +7,35 @@ The paper is published at ICLR 2026. The next token is sampled from
     p = lambda p_private + (1 - lambda) p_public,
     with the largest lambda in [0, 1] for which max(D_a(p || p_public), D_a(p_public || p)) <= bound.
 
-p_private is the model's softmax after the text, p_public the one after its redaction, and D_a the Renyi divergence of
-order a (`models/fusion.py`). The probability of a text is the product of its tokens' p, computed in two forward passes.
+p_private is the model's softmax after the text, p_public the softmax after the text's redaction, and D_a the Renyi
+divergence of order a (`models/fusion.py`). The probability of a rewrite is the product of its tokens' p, computed in
+two forward passes.
 
 The claim is for a text and its **redaction**. Each step bounds the divergence between p and p_public, and p_public is
 the distribution for the redaction itself. Renyi bounds of one order compose and convert to (epsilon, delta). So T
-tokens satisfy (T bound + ln(1 / delta) / (a - 1), delta) between the two. By default bound = epsilon per token.
+tokens satisfy (T bound + ln(1 / delta) / (a - 1), delta) between a text and its redaction. By default bound = epsilon
+per token.
 
-There is no claim between **two secrets** with the same redaction, since the divergence of a single order has no
-triangle inequality. Example for a vocabulary of two tokens, a = 2 and beta = .1: let s be p_public of the rarer token.
-Its probability may be .47 sqrt(s) after one secret and 4.5 s^2 after another. So D_2 between the two secrets is about
-ln(.049 / s), which is unbounded.
+There is no claim between **two texts with the same redaction** and different secrets, since the divergence of a single
+order has no triangle inequality. Example for a vocabulary of two tokens, a = 2 and bound = .2: let s be p_public of the
+rarer token. That token's probability may be .47 sqrt(s) after one secret and 4.5 s^2 after another. So D_2 between the
+two secrets is about ln(.049 / s), which is unbounded as s goes to 0.
 
 `as_published: true` sets bound = a beta and epsilon = 4 beta. It claims 4 T beta + ln(1 / delta) / (a - 1) between any
 two texts with the same redaction, because dp-fusion-lib 0.1.0 calls its output "statistically similar regardless of the
-specific private information present". One step at s = 1e-5 and beta = .1 refutes this claim: the claim for it is
-epsilon 11.91 at delta 1e-5, but the exact delta at 11.91 is 1.4e-3 (a test computes it). The paper was not at hand. A
-reading note on its ICLR version states a weaker claim, whose neighbours (Definition 3) are documents with and without
-the tokens of one group of secrets. Between these the claim holds if a <= 4. The paper's claim for m groups is
-T ln((m - 1 + e^(4 (a - 1) beta)) / m) / (a - 1) + ln(1 / delta) / (a - 1), which for one group is the claim above.
+specific private information present". One step of the example above (beta = .1) with s = 1e-5 refutes this claim. For
+one step the claim is epsilon 11.91 at delta 1e-5, but the exact delta at 11.91 is 1.4e-3 (a test computes it). The
+paper was not at hand. A reading note on its ICLR version states a weaker claim, whose neighbours (Definition 3) are
+documents with and without the tokens of one group of secrets. Between such documents the claim above holds if a <= 4.
+The paper's claim for m groups is T ln((m - 1 + e^(4 (a - 1) beta)) / m) / (a - 1) + ln(1 / delta) / (a - 1). For one
+group it equals the claim above.
 
-`released_code: true` (with as_published) uses that package's 20 bisections, and raises probabilities below 1e-10 to
-1e-10, but only in the divergences. The bound then does not hold against the redaction either.
+`released_code: true` (with as_published) uses 20 bisections as dp-fusion-lib does, and raises probabilities below 1e-10
+to 1e-10, but only in the divergences. Then the bound fails even between a text and its redaction.
 
-Secrets are the words in the file `secrets`, or without a file all words with a capital letter or a digit. Each is
-replaced by one `_`. A secret that is not marked is part of the public text, and texts that differ in it are not covered
-by the claim. Departures: a public maximum of tokens; one group of secrets; prompts are read without padding.
+Secrets are the words in the file `secrets`. Without a file they are all words with a capital letter or a digit. Each
+secret is replaced by one `_`. A secret that this rule misses stays in the public text, and the claim does not cover
+texts that differ in it. Departures: a public maximum of tokens; one group of secrets; prompts are read without padding.
 """
 
 from __future__ import annotations
@@ -72,7 +75,7 @@ class DPFusion(OneOfGrid):
     """DP-Fusion.
 
     resource:       a decoder-only model.
-    template:       its prompt, with {text}.
+    template:       the model's prompt, with {text}.
     secrets:        a file of secret words, one per line; None: all words with a capital letter or a digit.
     order:          a, the order of the Renyi divergence.
     delta:          delta of the claim.

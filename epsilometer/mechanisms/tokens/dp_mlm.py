@@ -4,33 +4,33 @@ In plain words it replaces each word by another, chosen at random among words th
 place.
 
 For word i of text x the model reads x, a separator, and x with word i masked, and computes logits over its vocabulary
-at the mask. They are clipped to a public range [low, high]. With Delta = high - low and T = 2 Delta / epsilon,
+at the mask. The logits are clipped to a public range [low, high]. With Delta = high - low and T = 2 Delta / epsilon,
 
     P(y | x, i) = softmax(clip(logits) / T)_y.
 
 This is the exponential mechanism with utility clip(logit) of sensitivity Delta (McSherry and Talwar 2007). For one
 word, P(y | x, i) <= e^epsilon P(y | x', j) for any two texts. But every word's law depends on the whole private text,
-so changing one word can change all laws. So for whole texts of n words the claim is n * epsilon. There is no claim
-between texts of different lengths, since the output has as many words as the input.
+so changing one word can change all laws. For whole texts of n words the claim is therefore n * epsilon. There is no
+claim between texts of different lengths, since the output has as many words as the input.
 
 Departures from the reference code (sjmeis/DPMLM 3ce9390): stop-words, numbers and case are not passed through. The
-window of subwords is centred on the word; the reference code indexes subwords by word number, so it leaves words of
-long texts unmasked. Clip bounds are stored with the model that they were measured on. Words are sampled from the
+window of subwords is centred on the word; the reference code indexes subwords by word number, so in long texts it
+leaves some words unmasked. Clip bounds are stored with the model that they were measured on. Words are sampled from the
 model's whole vocabulary of printable pieces, a public set.
 
 A model with token types, such as BERT, is told which of the two copies of x a token belongs to, as in training. In the
-reference code only the batched path passes token types; the word-by-word path omits them, so its logits differ for such
-models (RoBERTa, its default, has no token types). `token_types: none` omits them, too. The claim holds in both cases,
-since it only needs clipped logits.
+reference code only the batched path passes token types. The word-by-word path omits token types, so it computes other
+logits for such models (the default model, RoBERTa, has no token types). `token_types: none` omits them, too. The claim
+holds with and without token types, since it only needs clipped logits.
 
 Two options of the reference code, `stop_words: kept` and `layout: kept` (punctuation, capitals and spacing), release
 parts of the private text, so nothing is claimed with either option. An unchanged stop-word has probability 1 in its
 law. The layout is not part of the law, but the likelihood attack sees it in the text.
 
-`as_published: true` sets both options, as the reference code does by default and as the published comparison TeDA ran
-it. It makes the published claim of epsilon per word, so that it can be refuted. A stop-word is released unchanged with
-probability 1. If it is not a piece of the model, no other word is ever replaced by it. So no finite epsilon holds. The
-window and the vocabulary are those described above.
+`as_published: true` sets both options. The reference code sets both by default, and so did the published comparison,
+TeDA. The published claim, epsilon per word, is stated so that it can be refuted. A stop-word is released unchanged with
+probability 1. If the stop-word is not a piece of the model, no other word is ever replaced by it. So no finite epsilon
+holds. The window and the vocabulary are those described above.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class DPMLM(MaskMechanism, OneOfGrid):
     token_types:               `given` to pass token types to a model that has them.
     stop_words:                `kept` to leave English stop-words unchanged, without a claim.
     layout:                    `kept` to leave punctuation, capitals and spacing unchanged, without a claim.
-    as_published:              True to set both to `kept` and still make the claim.
+    as_published:              True to set `stop_words` and `layout` to `kept` and still make the claim.
     """
 
     stop_words: Literal["privatised", "kept"] = "privatised"

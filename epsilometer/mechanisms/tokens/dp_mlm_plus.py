@@ -5,14 +5,15 @@ and leaves out words at random.
 
 For each word i of a text x of n words, two public coins are tossed, independently of the text. The word is deleted with
 probability d, else replaced by a sample of DP-MLM's law R_i(y | x). With probability q, a sample of the law I_i(y | x)
-is inserted after it. I_i is the same exponential mechanism at a mask between words i and i + 1 of x. So word i yields
+is inserted after word i, even if word i is deleted. I_i is the same exponential mechanism as R_i, but its mask stands
+between words i and i + 1 of x. So word i yields
 
     nothing     with probability d (1 - q),
     y           with probability (1 - d) (1 - q) R_i(y) + d q I_i(y),
     y and y'    with probability (1 - d) q R_i(y) I_i(y').
 
-Budget: R_i and I_i both depend on the whole private text and spend epsilon each; coins and deletions do not depend on
-it. Given the coins, an output of L words consists of L samples. The coins have the same distribution for all texts of n
+Budget: R_i and I_i both depend on the whole private text and spend epsilon each; the coins do not depend on the text.
+Given the coins, an output of L words consists of L samples. The coins have the same distribution for all texts of n
 words, so
 
     P(y | x) <= e^(L epsilon) P(y | x')     for x, x' of n words and y of L words, L <= 2n (L <= n if q = 0).
@@ -20,7 +21,7 @@ words, so
 So the claim for whole texts of n words is 2n epsilon and not n epsilon, since an insertion costs as much as a word.
 There is no claim between texts of different lengths. L is random, a sum of n independent terms with mean n (1 - d + q),
 so L does not determine n. But L still leaks information about n: a text of n words never yields more than 2n words (n
-if q = 0), so a longer output excludes it. The likelihood below includes this leak.
+if q = 0), so a longer output excludes that text. The likelihood below includes this leak.
 
 Likelihood: let f(i, j) be the probability that the first i words yield the first j outputs, and f(0, 0) = 1. Then
 

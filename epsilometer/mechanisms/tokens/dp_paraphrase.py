@@ -13,13 +13,13 @@ max_new_tokens * epsilon between any two texts (`shared/generative.py`).
 Assumptions: the claim is per generated token; any two texts are neighbours; the clip range [low, high] and
 max_new_tokens are public.
 
-Departures from the reference code (sjmeis/DPMLM 3ce9390): it samples through a text-generation pipeline, whose default
-allows only the 50 likeliest tokens. These tokens depend on the private text, so an output can exclude a text, and no
-finite epsilon holds. Here every token of the vocabulary can be sampled. The number of new tokens has a public maximum,
-whereas the reference code uses the prompt's length. `as_published: true` restores the 50 tokens and the prompt's
-length, and makes the published claim; the likelihood attack then finds outputs with probability 0 under a candidate.
-The published clip bounds belong to weights without a revision to pin. For those weights, set
-clip: [-96.85249956065758, -8.747697966442914].
+Departures from the reference code (sjmeis/DPMLM 3ce9390): the reference code samples through a text-generation
+pipeline, whose default allows only the 50 likeliest tokens. These tokens depend on the private text, so an output can
+exclude a text, and no finite epsilon holds. Here every token of the vocabulary can be sampled. The number of new tokens
+has a public maximum; in the reference code the maximum is the prompt's length. `as_published: true` restores the 50
+tokens and the prompt's length, and makes the published claim; the likelihood attack then finds outputs with probability
+0 under a candidate. The published clip bounds belong to weights that were published without a revision to pin. For
+those weights, set clip: [-96.85249956065758, -8.747697966442914].
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ texts (`shared/generative.py`).
 Assumptions: the claim is per generated token; any two texts are neighbours; the clip range [low, high] and
 max_new_tokens are public.
 
-Departures from the reference code (sjmeis/DPMLM 3ce9390): the number of new tokens has a public maximum, whereas the
-reference code stops at the prompt's length. A text that is too long is truncated, but the instruction after it is not.
-Clip bounds are stored with the model that they were measured on. Special and unused vocabulary entries are never
-sampled. `as_published: true` also stops at the prompt's length. For a model with a chat template, the prompt is a user
-message.
+Departures from the reference code (sjmeis/DPMLM 3ce9390): the number of new tokens has a public maximum; in the
+reference code the maximum is the prompt's length. A text that is too long is truncated, but the instruction after it is
+not. Clip bounds are stored with the model that they were measured on. Special and unused vocabulary entries are never
+sampled. `as_published: true` restores the prompt's length as the maximum. For a model with a chat template, the prompt
+is a user message.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class DPPrompt(GenerativeMechanism):
     """DP-Prompt.
 
-    resource: an encoder-decoder or decoder-only model; chat: True to use its chat template; None: only if it has one.
+    resource: an encoder-decoder or decoder-only model; chat: True to use its chat template; None: use it if it exists.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)

@@ -13,21 +13,22 @@ Private Text Rewriting"). Each token is a sample of the exponential mechanism, a
 add up to the number of sentences times max_new_tokens times epsilon.
 
 `as_published: true` follows the released code (privfill 0.1.0, sjmeis/PrivFill d7c80a7, `PrivFillDP`), which fills as
-many blanks as the text has sentences. With DP-BART that code divides epsilon by this number; with DP-Prompt each token
-of each sentence gets the whole epsilon. The number of sentences is private, and its cost is not included: an output of
-more than max_new_tokens tokens excludes every text of one sentence. So no finite epsilon holds, as a test and a script
-show. The stated claim is generous: it counts epsilon for every token that the text with more sentences may get.
+many blanks as the text has sentences. With DP-BART that code divides epsilon by the number of sentences; with DP-Prompt
+each token of each sentence gets the whole epsilon. The number of sentences is private, and its cost is not included: an
+output of more than max_new_tokens tokens excludes every text of one sentence. So no finite epsilon holds, as a test and
+a script show. The stated claim is generous: it counts epsilon for every token that the text with more sentences may
+get.
 
 The corrected form (default) fills a public number of blanks (`sentences`), one for each of the text's first sentences.
-If the text has fewer sentences, the other blanks are put after its end. So the claim is sentences * max_new_tokens *
+If the text has fewer sentences, each remaining blank is put after its end. So the claim is sentences * max_new_tokens *
 epsilon between any two texts. Later sentences are read, but never blanked.
 
 Assumptions: the claim is per generated token; any two texts are neighbours; clip range and maxima are public.
 
-Departures: the code clips to [-95, 8] (Delta = 103) for every model; here the clip range belongs to the model. The
-code's models are trained to fill blanks; the default model here is not. The code replaces a sentence wherever the same
-characters occur in the text; here only `as_published: true` does so. Sentences are those of `text/sentences.py`, not
-NLTK's.
+Departures: the released code clips to [-95, 8] (Delta = 103) for every model; here each model has its own clip range.
+The released code's models are trained to fill blanks; the default model here is not. The released code replaces a
+sentence wherever the same characters occur in the text; here only `as_published: true` does so. Sentences are those of
+`text/sentences.py`, not NLTK's.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ class PrivFill(OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return each candidate's log-likelihood, summed over blanks; minus infinity if it has more or fewer blanks."""
+        """Return log-likelihoods, summed over blanks; minus infinity for a candidate with another number of blanks."""
         each = [self.blanked(text) for text in texts]
         first = np.cumsum([0, *(len(blanks) for blanks in each)])
         flat = [blank for blanks in each for blank in blanks]

@@ -12,30 +12,32 @@ K is the setting `stretch`. With `privacy: standard`, s is the largest distance 
 s = 1. As published, epsilon_1 = epsilon_2 = epsilon.
 
 Standard: both scores have a range of at most 1, since within c the distances from any x differ by at most D_c. So the
-loss is at most epsilon_1 in the first step and epsilon_2 in the second, 2 epsilon together as published. Words of one
-cluster lose at most epsilon, since their first steps have the same law. The published claim is epsilon for any two
-words. It is false: a pair of the first 1,000 bundled words loses 4.45 nats at epsilon 4, and the worst pair can lose
-almost 2 epsilon. The corrected form (default) spends epsilon_1 = epsilon_2 = epsilon / 2.
+loss is at most epsilon_1 in the first step and epsilon_2 in the second, 2 epsilon together as published. The loss
+between two words of one cluster is at most epsilon, since their first steps have the same law. The published claim is
+epsilon for any two words. It is false: between two of the first 1,000 bundled words the loss is 4.45 nats at epsilon 4,
+and between the worst two words it can be almost 2 epsilon. The corrected form (default) spends
+epsilon_1 = epsilon_2 = epsilon / 2.
 
 Metric: the loss is at most epsilon K ||m_c(x) - m_c(x')|| in the first step and epsilon ||x - x'|| / D_c in the second.
-The claim is epsilon (K ||m_c(x) - m_c(x')|| + ||x - x'||), without D_c. The published form can lose more than this
-claim in a cluster with D_c < 1, which is frequent for vectors of length 1. The corrected form omits D_c, and satisfies
-the claim by the triangle inequality.
+The claim is epsilon (K ||m_c(x) - m_c(x')|| + ||x - x'||), without D_c. The loss of the published form can exceed this
+claim in a cluster with D_c < 1. Such clusters are frequent for vectors of length 1. The corrected form omits D_c, and
+satisfies the claim by the triangle inequality.
 
-Clusters are made as in the reference code: a random word that has no cluster yet forms a cluster with the nearest words
-that have none. A cluster has V / `clusters` words. This is repeated until every word has a cluster. The last cluster
-may be smaller. `file` sets other clusters, in the JSON format of the reference code: lists of words by name. In a
-cluster of one word or of equal vectors, D_c is 0, and all words are equally probable.
+Clusters are made as in the reference code, until every word has a cluster: a random word that has no cluster yet forms
+a cluster with the nearest words that have none. A cluster has V / `clusters` words; the last cluster may be smaller.
+`file` sets other clusters, in the JSON format of the reference code: lists of words by name. In a cluster of one word
+or of equal vectors, D_c is 0, and all words are equally probable.
 
 Assumptions: the claim is per word; texts are neighbours if they have the same number of words; vocabulary, vectors and
 clusters are public; every word can replace every word.
 
 Departures: the reference code (AwonSomeSauce/CluSanT 07c73be) makes clusters without a seed, and caches them in a file.
 The name of that file depends only on the number of clusters and the file of vectors. Here `seed` determines the
-clusters. With D_c = 0 the reference code divides 0 by 0, and fails if the cluster is sampled. It lower-cases words and
-replaces only annotated places and organisations. Here every word is replaced, and a word without a cluster is first
-replaced by a fixed word (`shared/vocabulary.py`). The reference code returns nothing for such a word, and its script
-writes XXXXX. `released_code: true` also writes XXXXX, and so reveals the words without a cluster.
+clusters. With D_c = 0 the reference code divides 0 by 0, and fails if the cluster is sampled. The reference code
+lower-cases words and replaces only annotated places and organisations. Here every word is replaced, and a word without
+a cluster is first replaced by a fixed word (`shared/vocabulary.py`). The reference code returns nothing for a word
+without a cluster, and its script writes XXXXX. `released_code: true` also writes XXXXX for such words, and so reveals
+where they are.
 """
 
 from __future__ import annotations
@@ -173,7 +175,7 @@ class CluSanT(WordVectorMechanism, OneOfGrid):
         return self.vocabulary.distance(texts, pairs, between)
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws, with one row per word with a cluster; with the released code, one more for all others."""
+        """Return the laws, one row per word with a cluster; with the released code, one more row for other words."""
         size = len(self.vocabulary)
 
         def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:

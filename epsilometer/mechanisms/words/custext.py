@@ -16,21 +16,21 @@ each position are in one group; vectors, groups and the order of words are publi
 Departures: the reference code (sai4july/CusText 4a3ced8) has three ways to make the words' sets, by its option
 `mapping_strategy`:
 
-    conservative  the default, also in its README: words that have a set are removed, so the sets are the groups above
-                  (except that the last set is filled up with used words if too few words are left)
+    conservative  the default of the code and of its README: words that have a set are removed, so the sets are the
+                  groups above (if too few words are left, words that have a set fill up the last set)
     aggressive    the set of every word is its nearest words
-    overlapping   (any other value) the set of a word is its nearest words, used or not; words of this set that have
-                  no set yet get the same set
+    overlapping   (any other value) the set of a word is its nearest words, with or without a set; those that have no
+                  set yet get the same set
 
 The published claim is epsilon for any two words. `as_published: true` makes this claim, so that an audit can refute it.
 With the conservative mapping the mechanism is the one above: the claim holds within a group, and fails between any two
-words of different groups. The other two mappings need `as_published: true`. There sets overlap without being equal, so
-an output can exclude inputs, and the claim fails between near words, too.
+words of different groups. The other two mappings need `as_published: true`. In these two mappings sets overlap without
+being equal, so an output can exclude inputs, and the claim fails between near words, too.
 
 The reference code also builds the mapping from the private corpus, and leaves words outside the mapping unchanged; here
 such a word is first replaced by a fixed word. On vectors of length 1 the reference code ranks and scores by the cosine,
-so removed words rank before words of negative cosine; this module uses only the distance. CusText+ (`stop_words: kept`)
-leaves stop-words unchanged, which drops the claim.
+so removed words (those that have a set) rank before words of negative cosine. This module uses only the distance.
+CusText+ (`stop_words: kept`) leaves stop-words unchanged, so nothing is claimed.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class CusText(WordVectorMechanism):
         return self.claim(epsilon, None if self.as_published else "0 or 1 within a group")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the number of differing words; infinite if lengths differ, or the groups at any position."""
+        """Return the number of differing words; infinite if lengths or groups differ (as published, only lengths)."""
         group, _ = self._sets
 
         def between(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:

@@ -11,23 +11,23 @@ sampled uniformly, and the word's place p in it is moved by one of two kinds of 
 
 Section 4.1.3 states that gamma depends on epsilon, without a formula; this formula is TEM's (Carvalho et al., 2023).
 
-A publication samples exactly (`epsilometer.core.exact_samplers`), geometric noise at epsilon rounded down to a multiple
-of 2^-40.
+A publication samples exactly (`epsilometer.core.exact_samplers`). For geometric noise, epsilon is then rounded down to
+a multiple of 2^-40.
 
 In the paper every list proposes a candidate, and one candidate is sampled. Sampling one list gives the same law.
 On one list geometric noise gives P(y | x) <= e^(epsilon |p - p'|) P(y | x'). The mixture over lists satisfies the same
-with the largest distance over lists, d_max (eq. 6).
+bound with d_max, the largest distance over lists (eq. 6).
 
 tem is the exponential mechanism with the utility -m(p, q), where m(p, q) = min(|p - q|, gamma). For any gamma, m
 satisfies the triangle inequality, since min(s + t, gamma) <= min(s, gamma) + min(t, gamma). So between p and p' every
 weight exp(-epsilon / 2 m(p, q)) differs by a factor of at most e^(epsilon / 2 m(p, p')), and so does their sum:
 
-    P(q | p) <= e^(epsilon m(p, p')) P(q | p'),
+    P(q | p) <= e^(epsilon m(p, p')) P(q | p').
 
 For a mixture over lists, min(d_max, gamma) replaces m. Gamma may depend on epsilon and on the number of words V, which
 are public, but not on the word. By the formula above (`gamma: auto`) the places beyond gamma together have a
 probability of at most beta. The loss between two words is then at most epsilon gamma = 2 ln(999 (V - 1)) at every
-epsilon, which is 33.9 nats for 23,000 words.
+epsilon. For 23,000 words this is 33.9 nats.
 
 Assumptions: the claim is per word; texts are neighbours if they have the same number of words; all lists contain the
 same public vocabulary, and every word of it can replace every word.
@@ -35,9 +35,9 @@ same public vocabulary, and every word of it can replace every word.
 Departures: the reference code (sjmeis/Diffractor 338d305, c56f560) leaves stop-words and words outside the lists,
 including numbers, unchanged. It takes candidates only from the lists that contain the word, so an output can exclude an
 input. Here an out-of-vocabulary word is first replaced by a fixed word (`shared/vocabulary.py`). The reference code
-sets gamma to 5; in the paper it depends on epsilon. `as_published: true` leaves stop-words and words outside the lists
-unchanged like the reference code (a number in the lists is moved like any word). It uses the reference code's gamma if
-none is given, and states the published claim, so that an audit can refute it.
+sets gamma to 5; in the paper gamma depends on epsilon. `as_published: true` leaves stop-words and words outside the
+lists unchanged like the reference code (a number in the lists is moved like any word). It uses the reference code's
+gamma if the settings give none, and states the published claim, so that an audit can refute the claim.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Truncated(NamedTuple):
         for law, (left, right, rest, budget) in enumerate(distinct.T):
             at = np.flatnonzero(member.ravel() == law)
             steps = np.arange(-left, right + 1)
-            with np.errstate(divide="ignore"):  # if no place is beyond gamma
+            with np.errstate(divide="ignore"):  # ln 0 if no place is beyond gamma
                 far = np.log(rest) - budget / 2 * self.cut(budget)
             chosen = exact.choose(np.append(-budget / 2 * np.abs(steps), far), len(at))
             near = at[chosen < len(steps)]
@@ -193,7 +193,7 @@ class Truncated(NamedTuple):
         return below, above, self.size - 1 - below - above
 
     def _weights(self, places: NDArray[np.integer], epsilon: float) -> tuple[NDArray, ...]:
-        """Return `_counts`, and the total weight of the places in each of the three.
+        """Return `_counts`, and for each of its three sets of places the total weight.
 
         The place itself has weight 1, and a place k steps away within gamma has weight e^(-k epsilon / 2).
         """

@@ -6,25 +6,25 @@ In plain words it replaces each word by another, and gives the words that matter
 
 where s_i(x) is the mean of several scores of word i in the text x, each normalised to sum to one over the text ("Spend
 Your Budget Wisely", arXiv:2503.22379). Two scores are |1 - cos(t, t - v_i)| and |cos(t, v_i)|, where v_i is the word's
-vector and t the sum of the text's vectors. With `scores` there is a third, a public number for each word. The paper has
-such numbers for parts of speech and for information content.
+vector and t the sum of the text's vectors. The setting `scores` adds a third score, a public number for each word. The
+paper has such numbers for parts of speech and for information content.
 
 **As published**, every word goes through a word mechanism at its epsilon_i, and the budgets are added up. If the word
 mechanism claims epsilon_i d(x_i, x'_i), the sum accounts for changed words. But the shares w_i depend on the private
-text, too: if one word changes, the budgets and laws of all other words change. The claim does not account for this.
-`as_published: true` uses SanText's law P(y | x_i) ~ exp(-epsilon_i / 2 ||x_i - y||). Its claim is generous, since it
-takes the larger of the two texts' shares at each position:
+text, too: if one word changes, the budgets and laws of all other words change. The sum does not account for this.
+`as_published: true` uses SanText's law P(y | x_i) ~ exp(-epsilon_i / 2 ||x_i - y||). The claim stated here is generous,
+since it takes the larger of the two texts' shares at each position:
 
     sum over i of epsilon max(w_i(x), w_i(x')) ||x_i - x'_i||.
 
-A test and a script give two texts of two words whose loss exceeds even this claim. They differ in one word, and the
-two words there are near each other but different parts of speech. So their scores differ, which changes the budget of
-the equal word as well. The paper's own mechanisms are 1-Diffractor, whose claim is of this kind, and DP-BART. Only the
-paper's abstract was at hand, not its theorem.
+A test and a script give two texts of two words whose loss exceeds even this claim. The texts differ in one word. The
+two differing words have near vectors but are different parts of speech, so their scores differ. This also changes the
+budget of the word that both texts share. The paper's own mechanisms are 1-Diffractor, whose claim also grows with
+distances, and DP-BART. Only the paper's abstract was at hand, not its theorem.
 
-**Corrected** (default): scores are in [0, 1], and P(y | x, i) ~ exp(epsilon_i / 2 max(0, cos(x_i, y))). The weight of
-every word y is in [1, e^(epsilon_i / 2)], and the normaliser is in [V, V e^(epsilon_i / 2)] for V words. So for any
-words and any shares of two texts,
+**Corrected** (default): the law is P(y | x, i) ~ exp(epsilon_i / 2 max(0, cos(x_i, y))). The weight of every word y is
+in [1, e^(epsilon_i / 2)], and the normaliser is in [V, V e^(epsilon_i / 2)] for V words. So for any words and any
+shares of two texts,
 
     P(y | x, i) <= e^((epsilon_i + epsilon'_i) / 2) P(y | x', i),   and over the text e^((epsilon + epsilon) / 2),
 
@@ -34,10 +34,10 @@ words, although the shares depend on the text.
 Assumptions: epsilon is for a whole text; texts are neighbours if they have the same number of words, which is not
 protected; vectors and vocabulary are public; every word can replace every word.
 
-Departures from the code (sjmeis/EpsilonDistributor 82f6096): there a network computes the vectors of texts. Its score
-of named entities has no effect: it is used only if the number 1 is in a list of pairs (word, score), which is never
-true. The code gives punctuation no budget; here punctuation is not part of a text's words. An out-of-vocabulary word is
-first replaced by a fixed word (`shared/vocabulary.py`).
+Departures from the reference code (sjmeis/EpsilonDistributor 82f6096): in that code a network computes the vectors of
+texts. The code's score of named entities has no effect: it is used only if the number 1 is in a list of pairs (word,
+score), which is never true. The code gives punctuation no budget; here punctuation is not part of a text's words. An
+out-of-vocabulary word is first replaced by a fixed word (`shared/vocabulary.py`).
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class Distributed(WordVectorMechanism, OneOfGrid):
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """Return the distance of each pair of texts; infinite for different numbers of words.
 
-        It is 1 if any word differs, else 0. As published, it is the sum over positions of the words' distance times the
-        larger of their shares.
+        The distance is 1 if any word differs, else 0. As published, it is the sum over positions of the two words'
+        distance times the larger of their shares.
         """
         if not self.as_published:
             words = self.vocabulary.distance(texts, pairs, np.not_equal)

@@ -20,4 +20,4 @@ from epsilometer.mechanisms.words.shared.cosine import CosineMechanism
 
 @component
 class Exponential(CosineMechanism):
-    """The exponential mechanism, with the settings of all mechanisms on word vectors, which have length 1 here."""
+    """The exponential mechanism, with the settings of all mechanisms on word vectors. Vectors have length 1 here."""

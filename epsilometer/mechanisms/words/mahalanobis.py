@@ -7,7 +7,8 @@ The noise of MVC is stretched, so that balls of equal density become ellipsoids:
     z = r M^(1/2) g / ||g||,    g ~ N(0, I_d),    r ~ Gamma(d, 1 / epsilon),    M = lambda S + (1 - lambda) I,
 
 where S is the covariance of the vocabulary's vectors, scaled to mean variance 1 (arXiv:2010.11947, algorithm 1). The
-density of z is ~ exp(-epsilon ||M^(-1/2) z||). So the claim is epsilon times the Mahalanobis distance of the words,
+density of z is proportional to exp(-epsilon ||M^(-1/2) z||). So the claim is epsilon times the Mahalanobis distance of
+the words,
 
     d_M(x, x') = ||M^(-1/2) (x - x')||,
 

@@ -9,7 +9,7 @@ to the moved point is written:
 
 The densities of x + z and x' + z differ by a factor of at most e^(epsilon ||x - x'||), and finding the nearest word is
 post-processing. The length of the noise is about d / epsilon, so useful outputs in hundreds of dimensions need an
-epsilon of that order. The law of y is an integral over the noise, which is not computed.
+epsilon of the order of d. The law of y is an integral over the noise, which is not computed.
 
 Assumptions: the claim is per word; distances are Euclidean, between the raw vectors; texts are neighbours if they have
 the same number of words; the vocabulary is public.

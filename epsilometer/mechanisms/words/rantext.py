@@ -8,32 +8,32 @@ length r of the noise vector determines the candidates, and the exponential mech
     P(y | x) = E_r[ 1{d(x, y) < r} exp(epsilon / 2 (1 - d(x, y) / r)) / Z_r(x) ],
     tau = epsilon below epsilon 2, else .01658... ln(19.06... epsilon - 38.12...) + 9.311...
 
-The published claim is epsilon per word, for any two words, since the score 1 - d / r is in [0, 1]. This bounds the
-ratio of two weights for one set of candidates, but the set depends on the private word. A word nearer to x than to x'
-is a candidate for x, but not for x', at some radii. So the claim fails if r excludes any words. Below epsilon 2 the
+The published claim is epsilon per word, for any two words, since the score 1 - d / r is in [0, 1]. This range bounds
+the ratio of two weights for one set of candidates, but the set depends on the private word. A word nearer to x than to
+x' is a candidate for x, but not for x', at some radii. So the claim fails if r excludes any words. Below epsilon 2 the
 radius exceeds all distances of usual vectors, and the claim holds. At epsilon 2 tau jumps to about 9.1, then grows to
-at most 10, and about a tenth of the words are candidates.
+at most 10. From epsilon 2 on, about a tenth of the words are candidates.
 
 The corrected form (default) has the same radius, but gives words beyond it the score 0 instead of excluding them:
 
     P(y | x) = E_r[ exp(epsilon / 2 max(0, 1 - d(x, y) / r)) / Z_r(x) ].
 
 Given r, which does not depend on x, this is an exponential mechanism over the whole vocabulary with a score in [0, 1].
-So P(y | x, r) <= e^epsilon P(y | x', r), and the mean over r satisfies the same.
+So P(y | x, r) <= e^epsilon P(y | x', r), and the mean over r satisfies the same bound.
 
 The law is computed by integration over r, which has the same distribution for all words (`shared/laplace_norm.py`). The
-radii are divided into bins, and distances are interpolated on a grid that contains the edges of the bins. One table
-holds the weights of all grid distances and bins, so a law takes two products with the table. Up to epsilon 40, laws on
-2,000 GloVe vectors agree to 0.003 nats with those of two to four times as many bins. Probabilities below 1e-300 count
-as 1e-300.
+radii are divided into bins. Weights are interpolated on a grid of distances that contains the edges of the bins. One
+table holds the weights of all grid distances and bins, so a law takes two products with the table. Up to epsilon 40,
+laws on 2,000 GloVe vectors agree to 0.003 nats with laws from two to four times as many bins. Probabilities below
+1e-300 count as 1e-300.
 
 Assumptions: the claim is per word; texts are neighbours if they have the same number of words; vectors, their ranges
 and the vocabulary are public; in the corrected form every word can replace every word.
 
 Departures: both forms replace every word; an out-of-vocabulary word is first replaced by a fixed word
-(`shared/vocabulary.py`). The released code (mengtong0110/InferDPT 4adf4af) drops words outside its list of 11,000,
-which changes the number of words. It replaces a token of digits by a uniform number from 1 to 1000, and no other token
-by a number. `released_code: true` does both, and needs `as_published: true`.
+(`shared/vocabulary.py`). The released code (mengtong0110/InferDPT 4adf4af) drops words outside its list of 11,000
+words, which changes the number of words. It replaces a token of digits by a uniform number from 1 to 1000, and no other
+token by a number. `released_code: true` does the same, and needs `as_published: true`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from epsilometer.text.words import words as words_of
 
 _FITTED = (0.01658160142016071, 19.064721649556482, -38.1294334077209, 9.311083811697406)  # the released fit of tau
 _LARGEST_NUMBER = 1000  # the released code replaces digits by numbers from 1 to this
-_SCORES = np.concatenate(  # normal scores of the edges of the bins of radii
+_SCORES = np.concatenate(  # edges of the bins of radii, as normal scores
     [
         np.arange(first, last, step)
         for first, last, step in ((-9, -5, 0.1), (-5, 6, 0.0125), (6, 12, 0.025), (12, 37, 0.1))
@@ -160,7 +160,7 @@ class RanText(WordVectorMechanism, OneOfGrid):
             yield split, np.log(split.counts @ table.weights)
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws, with one row per word of the vocabulary; with the released code, one more for digits."""
+        """Return the laws, one row per word of the vocabulary; with the released code, one more row for digits."""
         size = len(self.vocabulary)
 
         def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:

@@ -12,8 +12,9 @@ Assumptions: the claim is per word; texts are neighbours if they have the same n
 public, and every word of it can replace every word.
 
 Departures: the reference code (xiangyue9607/SanText 9c35f6e) takes the vocabulary from the private corpus. It replaces
-an out-of-vocabulary word by a uniformly random word, so the output distinguishes it from words of the vocabulary. Here
-it is replaced by a fixed word before the noise (`shared/vocabulary.py`). SanText+ is `santext_plus`.
+an out-of-vocabulary word by a uniformly random word, so the output distinguishes such a word from words of the
+vocabulary. Here an out-of-vocabulary word is first replaced by a fixed word (`shared/vocabulary.py`). SanText+ is
+`santext_plus`.
 """
 
 from __future__ import annotations

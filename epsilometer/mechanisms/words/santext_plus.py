@@ -66,7 +66,7 @@ class SanTextPlus(KernelMechanism):
 
     @cached_property
     def _stays(self) -> NDArray[np.float64]:
-        """The probability that each word stays unchanged without sampling, [V]."""
+        """The probability that each word is kept instead of sampled, [V]."""
         stays = np.full(len(self.vocabulary), self.keep)
         stays[self.outputs] = 0
         return stays

@@ -8,7 +8,7 @@ largest cosine with y is written.
 
 The claim is epsilon |u - u'| per word, with kappa = epsilon: the log-densities of two words differ by at most
 kappa |u - u'|, and writing a word is post-processing. The loss of y is computed exactly
-(`auditing/exact_loss/directions.py`); the loss of the written word is at most that.
+(`auditing/exact_loss/directions.py`); the loss of the written word is at most the loss of y.
 
 **Groups.** The budget of a word depends on its group: sensitive and important, only sensitive, only important, neither,
 with shares 2 : 1 : 4 : 3 of epsilon. A word is important if its cosine with a public `query` is at least `threshold`.
@@ -19,20 +19,22 @@ position. Between words of different groups the log-ratio of densities is still 
     direction,
 
 but the paper does not claim this. For example, in 768 dimensions, the loss between two orthogonal words with budgets
-150 and 450 is up to 576 nats. Within the groups, the claim is sqrt(2) 150 = 212 and sqrt(2) 450 = 636 nats. A secret
-that is not listed in `sensitive` gets the larger budget of words that are not sensitive.
+150 and 450 is up to 576 nats. Between orthogonal words of one group, the claim is sqrt(2) 150 = 212 or
+sqrt(2) 450 = 636 nats. A secret without a digit that `sensitive` does not list gets the larger budget of words that are
+not sensitive.
 
 Without `query` and `sensitive` (default) there is one group, and the claim covers all texts with the same number of
 words. `as_published: true` uses kappa = epsilon / pi as in the authors' code (FTian-UArizona/STAMP ad891fa), with the
-same claim; it is more conservative than the paper by a factor of pi.
+same claim. This kappa is smaller than the paper's by a factor of pi, so it is more conservative.
 
 The code's README names the angle as the distance. With kappa = epsilon / pi, the loss is at most epsilon times the
 angle in units of pi, since |u - u'| is at most the angle in radians.
 
 Assumptions: the claim is per word; vectors, query, list and vocabulary are public.
 
-The claim is about real numbers, but samples are computed in floating point, and no bound on the loss that rounding adds
-is proved. So the mechanism refuses publications (`publishes`). It allows audits, which sample from a seeded stream.
+The claim is about real numbers, but samples are computed in floating point. Rounding adds loss, and no bound on this
+loss is proved. So the mechanism refuses publications (`publishes`). It allows audits, which sample from a seeded
+stream.
 
 Departures: units are words instead of GPT-2's tokens. An out-of-vocabulary word is first replaced by a fixed word. A
 word is sensitive if it is on a public list or has a digit, whereas the code looks for capitals and patterns in the

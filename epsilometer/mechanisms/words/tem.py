@@ -3,22 +3,23 @@
 In plain words it replaces each word by another, chosen at random and most often similar to it.
 
 Words y within gamma of the private word x are candidates with score -d(x, y). All other words share one candidate with
-score -gamma + (2 / epsilon) ln(number of words outside); if it is chosen, one of them is sampled uniformly. This is the
-exponential mechanism with the distance truncated at gamma,
+score -gamma + (2 / epsilon) ln(number of these other words). If that candidate is chosen, one of the other words is
+sampled uniformly. This is the exponential mechanism with the distance truncated at gamma,
 
     P(y | x) ~ exp(-epsilon / 2 min(d(x, y), gamma)),    gamma = (2 / epsilon) ln((1 - beta)(V - 1) / beta),
 
-so the words beyond gamma together have a probability of at most beta. Between x and x' the truncated distance differs
-by at most d(x, x'). So weight and normaliser each differ by a factor of at most e^(epsilon / 2 d(x, x')), and
+so the words beyond gamma together have a probability of at most beta. The truncated distances of y from x and from x'
+differ by at most d(x, x'). So weight and normaliser each differ by a factor of at most e^(epsilon / 2 d(x, x')), and
 P(y | x) <= e^(epsilon d(x, x')) P(y | x') for any gamma >= 0.
 
 Assumptions: the claim is per word; d is the Euclidean distance of the raw vectors; texts are neighbours if they have
 the same number of words; every word of the vocabulary can replace every word.
 
-Departures: the reference code (sjmeis/MLDP 65a9eb8) scores the words outside with ln(V / words inside), which is not an
-exponential mechanism and breaks the claim. It rounds gamma to one decimal, and leaves out-of-vocabulary words
-unchanged; here such a word is first replaced by a fixed word (`shared/vocabulary.py`). `as_published: true` uses the
-reference code's score and gamma, and makes its claim, so that it can be refuted.
+Departures: in the score of the other words, the reference code (sjmeis/MLDP 65a9eb8) uses V / (number of words within
+gamma) instead of the number of other words. That is not an exponential mechanism, and breaks the claim. The reference
+code rounds gamma to one decimal, and leaves out-of-vocabulary words unchanged; here such a word is first replaced by a
+fixed word (`shared/vocabulary.py`). `as_published: true` uses the reference code's score and gamma, and makes the
+claim, so that it can be refuted.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _FEW = 1 / 16  # if at most this share of words is within gamma, all others shar
 class TEM(KernelMechanism):
     """TEM.
 
-    beta: largest probability of a word beyond gamma; as_published: True for the reference code's law.
+    beta: largest total probability of the words beyond gamma; as_published: True for the reference code's law.
     """
 
     beta: Annotated[float, Field(gt=0, lt=1)] = 0.001
@@ -69,7 +70,7 @@ class TEM(KernelMechanism):
         return defaultdict(lambda: np.zeros(len(self.vectors), np.int64))
 
     def _beyond(self, words: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return the log-weight of a word beyond gamma, [n], for words [n]."""
+        """Return for private words [n] the log-weight of each word beyond gamma, [n]."""
         log_weight = np.full(len(words), -epsilon / 2 * self.gamma(epsilon))
         if not self.as_published:
             return log_weight

@@ -15,7 +15,7 @@ where D_min and D_max are the smallest and largest distance of two words of the 
 There is no claim. The paper claims epsilon times the Euclidean distance, which is impossible. P(y | x) is at most the
 probability that k reaches the rank r of y, which falls faster than exponentially, as e^(-r ln r), at any epsilon. But
 by the claim P(y | x) is at least e^(-epsilon D_max) P(y | y). With 53-bit uniforms k never exceeds some K of about 50,
-and farther words are never written. `as_published: true` makes the paper's claim, so that it can be refuted. The scale
+so farther words are never written. `as_published: true` makes the paper's claim, so that it can be refuted. The scale b
 is undefined if a <= 0, that is, at a small epsilon or if two words are nearly equal. Then b is set to infinity, and the
 noise is uniform on [-D_max, D_max].
 
@@ -137,7 +137,7 @@ class TruncatedGumbel(WordVectorMechanism):
                     survival = self._survival(edges - distances[:, None], epsilon)
                     wins = np.maximum(survival[:, :-1] - survival[:, 1:], 0)  # P(noisy distance is in the interval)
                     others = (survival[:, :-1] + survival[:, 1:]) / 2
-                    # Sum over k of P(k) P(the word is in the interval, and the other k - 1 words are beyond it).
+                    # Sum over k of P(k) P(the word is in the interval, and the other k - 1 candidates are beyond it).
                     product = np.cumprod(others, axis=0)
                     weighted = np.cumsum((share[: len(distances), None] * product)[::-1], axis=0)[::-1]
                     p = (np.divide(wins * weighted, others, where=others > 0, out=np.zeros_like(wins))).sum(axis=1)

@@ -7,9 +7,9 @@ The word's vector is moved as in MVC. Let w1, w2 be the words nearest to the mov
 
     P(w1) = (1 - t) d2 / (t d1 + (1 - t) d2)
 
-("On a utilitarian approach to privacy preserving text generation", section 4, the successor of arXiv:2010.11947). t = 0
-is MVC; t = 1 always writes w2. The choice depends only on the moved point, so it is post-processing, and the claim is
-that of MVC: epsilon times the Euclidean distance.
+("On a utilitarian approach to privacy preserving text generation", section 4; this paper succeeds arXiv:2010.11947).
+t = 0 is MVC; t = 1 always writes w2. The choice depends only on the moved point, so it is post-processing, and the
+claim is that of MVC: epsilon times the Euclidean distance.
 
 Assumptions and departures: those of MVC. The reference code (sjmeis/MLDP 65a9eb8) has another probability, and uses the
 private word w again. If w is the nearest word, w is left out, and w1, w2 are the next two words. Then
@@ -19,8 +19,8 @@ private word w again. If w is the nearest word, w is left out, and w1, w2 are th
 This is a softmax of -t d^2 with t = [1, 0], since the reference code's search returns squared distances. So w2 is
 written nearly always, and w nearly never. This choice is not post-processing of the moved point. `as_published: true`
 makes this choice and MVC's claim, so that an audit can refute the claim. Two close words, between which the claim
-allows almost no loss, can be distinguished, since each is left out only if it is the private word. (The search is exact
-here, and approximate in the reference code.)
+allows almost no loss, can be distinguished, since a word is left out only if it is the private word. (The search is
+exact here, and approximate in the reference code.)
 """
 
 from __future__ import annotations

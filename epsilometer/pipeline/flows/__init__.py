@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 
 def _project() -> Path:
-    """Return the nearest folder around the current one that has deployments, else the folder of this package."""
+    """Return the current folder or its nearest parent with a prefect.yaml, else the folder of this package."""
     here = Path.cwd()
     package = Path(__file__).resolve().parents[3]
     return next((folder for folder in (here, *here.parents) if (folder / "prefect.yaml").is_file()), package)

@@ -57,7 +57,7 @@ def send_to(url: str) -> UUID:
 
 
 def alert(folder: Path, drifts: Sequence[Drift], said: str, changed: Sequence[str]) -> None:
-    """Emit the event of a re-audit that does not pass. It has numbers, names and the message, but no text."""
+    """Emit the event of a re-audit that does not pass. The event has numbers, names and the message, but no text."""
 
     def rows(verdict: str) -> list[dict[str, Any]]:
         return [

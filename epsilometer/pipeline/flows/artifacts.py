@@ -48,7 +48,7 @@ _ANONYMITY = [
 ]  # fmt: skip
 _ORDER = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED]
 ROOT = PROJECT
-_LARGEST = 1_000_000  # bytes of a run's figures, in one artifact: Prefect refuses events above 1.5 MB
+_LARGEST = 1_000_000  # maximum bytes of the figures in one artifact: Prefect refuses events above 1.5 MB
 
 
 def publish(folder: Path) -> None:
@@ -146,7 +146,7 @@ def _figures(pictures: Sequence[Path]) -> Iterator[str]:
 
 
 def _address(page: Path) -> str:
-    """Return the address of a page for a browser: at the server of `make ui` if it is running, else the file."""
+    """Return the address of a page for a browser: at the server of `make ui` if that is running, else of the file."""
     recorded, path = Path(PREFECT_HOME.value(), "ui.json"), page.resolve()
     if recorded.is_file() and path.is_relative_to(ROOT):
         return f"{json.loads(recorded.read_text())['reports']}/{path.relative_to(ROOT).as_posix()}"

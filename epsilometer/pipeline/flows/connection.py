@@ -1,4 +1,4 @@
-"""The connection of this process's flows to Prefect's server, which runs already or is started for this process.
+"""The connection of this process's flows to Prefect's server, which already runs or is started for this process.
 
 This module also ends the process when the server is gone; Prefect by itself would wait for minutes.
 """
@@ -37,7 +37,7 @@ _reported = threading.Event()
 
 
 class Server:
-    """Prefect's server in this process's settings. `str()` returns its address."""
+    """The Prefect server that this process's settings name. `str()` returns the server's address."""
 
     def __init__(self) -> None:
         self._url = httpx.URL(str(get_client(sync_client=True).api_url))
@@ -65,11 +65,12 @@ def server_or_exit() -> subprocess.Popen[bytes] | None:
 
 
 def server() -> subprocess.Popen[bytes] | None:
-    """Connect to Prefect's server at PREFECT_API_URL, or start a server that ends with the returned process.
+    """Connect to Prefect's server at PREFECT_API_URL; without this setting, start a server for this process.
 
+    Returns the process that ends the started server (`temporary.start`); None if no server was started.
     Raises UserError if no server answers at that address, if the server is another user's, or if a new server does not
-    start. This project's secret, with which its flows log in to the server, is never sent to another user's server, and
-    neither is a run.
+    start. The project's flows log in to the server with the project's secret. Neither this secret nor a run is ever
+    sent to another user's server.
     """
     url = urlsplit(PREFECT_API_URL.value() or "")
     if not url.hostname:

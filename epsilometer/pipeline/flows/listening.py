@@ -1,4 +1,7 @@
-"""Ports of 127.0.0.1. Any user may take one, so a port is reserved, or its owner checked, before data is sent to it."""
+"""Ports of 127.0.0.1, which any user of the machine may take.
+
+So a process reserves a port, or checks the port's owner, before data is sent to the port.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _LISTENS = "0A"  # the listening state in the kernel's tables
 def held(port: int) -> socket.socket:
     """Return a socket that listens at a port from now on, for the process that will serve it.
 
-    No other process can take the port while a process has the socket. Connections wait until they are served. Raises
+    No other process can take the port while a process holds the socket. Connections wait until they are served. Raises
     UserError if the port is taken.
     """
     listening = socket.socket()
@@ -36,7 +39,7 @@ def held(port: int) -> socket.socket:
 
 
 def is_own(port: int) -> bool:
-    """Return True if processes listen at a port of this machine, and all are of this user or root."""
+    """Return True if processes listen at a port of this machine, and all of them belong to this user or root."""
     tables = [file for file in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")) if file.is_file()]
     if not tables:  # not Linux: psutil shows a user only the sockets of their own processes
         own = (process for process in psutil.process_iter() if process.username() == getpass.getuser())

@@ -33,7 +33,7 @@ _STARTING = threading.Lock()
 
 @contextmanager
 def stopped_with_this() -> Iterator[None]:
-    """Stop the running programs if an exception leaves this block, because a flow waits for them before it ends."""
+    """Stop the running programs if an exception leaves this block, because the flow would wait for their end."""
     _stopped.clear()
     try:
         yield

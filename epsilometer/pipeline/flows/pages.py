@@ -1,6 +1,7 @@
 """A server of this project's report pages on 127.0.0.1, because browsers follow no link from Prefect's pages to files.
 
-It serves no other file. Like `server.py`, it refuses requests from other sites' pages, and for other host names.
+The server serves no other file. Like `server.py`, it refuses requests from other sites' pages, and requests for other
+host names.
 
 usage: python -m epsilometer.pipeline.flows.pages PORT SOCKET
 

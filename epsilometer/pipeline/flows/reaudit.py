@@ -85,7 +85,7 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
 
 
 def _checked(folder: Path) -> tuple[baseline.Baseline, Params]:
-    """Return the baseline and the parameters, if they can be compared."""
+    """Return the baseline and the parameters. Raises UserError if they cannot be compared."""
     params, accepted = read_params(folder / "params.yaml"), baseline.read(folder)
     accepted.check(settings(params))
     return accepted, params

@@ -47,7 +47,7 @@ class OwnOrigin:
 
 
 class Described:
-    """Middleware that requires the secret on pages that describe Prefect's API, as the API itself does."""
+    """Middleware that requires the secret for pages that describe Prefect's API. The API itself requires it, too."""
 
     pages = ("docs", "redoc", "openapi.json")
 

@@ -34,11 +34,11 @@ def start() -> subprocess.Popen[bytes]:
 
 
 def serve() -> tuple[int, subprocess.Popen[bytes], subprocess.Popen[bytes]]:
-    """Start a server. Returns its port, its process, and the process that ends it when this process has ended.
+    """Start a server. Returns its port, its process, and a process that ends the server after this process.
 
     The server ignores Ctrl-C: an interrupted flow still needs the server, and would try for minutes to report its end.
-    Prefect's own function is not used, because it gives up if the first answer takes more than five seconds, as it may
-    on a busy machine.
+    Prefect's own function is not used: it gives up if the first answer takes more than five seconds, which happens on a
+    busy machine.
     """
     with closing(held(0)) as listening:  # no other process can take the port before the server listens
         port = listening.getsockname()[1]

@@ -19,7 +19,7 @@ CHANGED = "epsilometer.source.changed"  # this event starts the deployment `reau
 
 
 def start(changed: Sequence[str]) -> str:
-    """Start a re-audit of the audit in the current folder. Returns a sentence about it.
+    """Start a re-audit of the audit in the current folder. Returns a sentence about its start or its result.
 
     With a server (`make ui`), an event starts the deployment `reaudit` on the server's worker. Without a server, the
     re-audit runs in a child process, and this call waits for it. Raises UserError if the server does not answer.

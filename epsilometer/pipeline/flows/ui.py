@@ -3,10 +3,10 @@
 usage: python -m flows.ui start [--port 4200] | stop
 
 The server and the pages listen only on 127.0.0.1. Data and logs are stored in PREFECT_HOME (.prefect in the project).
-From `start` to `stop`, the Prefect profile there also has the server's address and secret, so that `make flow` and
-`prefect` find the server. Any user of the machine may take a free port, so the sockets listen before anything is sent
-to them. The three processes (the parts: worker, pages, server) inherit the sockets, and the worker ends with the
-server. Each new server gets a new secret.
+From `start` to `stop`, the Prefect profile in this folder also has the server's address and secret, so that `make flow`
+and `prefect` find the server. Any user of the machine may take a free port, so the sockets listen before anything is
+sent to them. The parts are three processes: the worker, the pages and the server. They inherit the sockets, and the
+worker ends when the server ends. Each new server gets a new secret.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def _running() -> dict[str, psutil.Process]:
 
 
 def _spawn(part: str, command: list[str], environment: dict[str, str], socket: int) -> psutil.Process:
-    """Start a part in a new session, so that it outlives this process, pass it a socket, and record it."""
+    """Start and record a part that inherits a socket. It runs in a new session, so that it outlives this process."""
     with _log(part).open("ab") as log:
         child = subprocess.Popen(
             [sys.executable, "-m", *command],

@@ -1,6 +1,6 @@
 """Prefect's worker for this project, which ends before another process can take the server's port.
 
-Otherwise the other process could run any command, because the worker executes the commands of the server at that port.
+Otherwise that process could run any command, because the worker executes the commands of the server at that port.
 
 usage: python -m epsilometer.pipeline.flows.worker NUMBER-OF-THE-SERVER'S-PROCESS
 

@@ -65,9 +65,9 @@ def _check_entry(name: str, arguments: Sequence[str]) -> None:
 def run(main: Callable[..., None], label: str, *arguments: str) -> None:
     """Run a stage's work, with its inputs checked, in a process that ends with its parent.
 
-    An error of the user or the disk gives one message and exit code 2, Ctrl-C one message and code 130. Other errors
-    show only their place, because their messages may quote a private text and would reach logs. For the same reason,
-    output of mechanisms, attacks and libraries is hidden. EPSILOMETER_SHOW_ERRORS=1 shows everything.
+    An error of the user or the disk gives one message and exit code 2; Ctrl-C gives one message and exit code 130.
+    Other errors show only their place, because their messages may quote a private text and would reach logs. For the
+    same reason, output of mechanisms, attacks and libraries is hidden. EPSILOMETER_SHOW_ERRORS=1 shows everything.
     """
     end_with_parent()
     heed_interrupts()

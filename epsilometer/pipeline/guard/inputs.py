@@ -1,9 +1,9 @@
 """Check a stage's inputs in dvc.yaml: they must be intact at its start, and unchanged at its end.
 
-DVC detects changes of a file by its inode, size and time of change. It links files from its cache without reading them.
-So a stage could read a file that the disk has damaged. DVC also records a stage's inputs as they are *after* the stage
-has ended (treeverse/dvc#11058). So DVC would record an edit made during the stage, although the stage may have read the
-earlier file. In both cases this module raises an error, and nothing is recorded.
+DVC detects changes of a file by its inode, size and time of change, and links files from its cache without reading
+them. So a stage could read a file that the disk has damaged. DVC also records a stage's inputs as they are *after* the
+stage has ended (treeverse/dvc#11058). So after an edit during the stage, DVC would record the edited file, although the
+stage may have read the earlier file. In both cases this module raises an error, and nothing is recorded.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ Trace = tuple[int, int, int]
 def guarded() -> Iterator[None]:
     """Check the inputs of the stage that DVC runs, before and after a block. Without DVC, nothing is checked.
 
-    Also records the stage's processor time, and the origin of outs that are stored in git. Raises UserError at the
-    start for an input whose bytes differ from its record, and at the end for an input or parameter that was edited
-    meanwhile.
+    Also records the stage's processor time, and the origin of outs that are stored in git. At the start, raises
+    UserError for an input whose bytes differ from its record. At the end, raises UserError for an input or parameter
+    that was edited during the block.
     """
     if "DVC_STAGE" not in os.environ:
         yield
@@ -95,7 +95,7 @@ def _check_unedited(seen: Mapping[Path, Trace | None], params: Mapping[str, Any]
 def _fingerprint(deps: Sequence[str], params: Sequence[str], settings: dict[str, Any]) -> str:
     """Return a digest of everything that DVC compares: the bytes of the deps, and the settings of params.yaml.
 
-    The order of settings changes the digest, although DVC ignores it: attacks run, and parts are numbered, in this
+    DVC ignores the order of settings, but the digest depends on the order: attacks run, and parts are numbered, in this
     order.
     """
     compared = {dep: digest(dep) for dep in deps}, {key: lookup(settings, key) for key in params}
@@ -103,9 +103,9 @@ def _fingerprint(deps: Sequence[str], params: Sequence[str], settings: dict[str,
 
 
 def _named_in_records(deps: Sequence[str], root: str) -> list[str]:
-    """Return the existing files that the records among the deps list.
+    """Return the existing files that are listed in those deps that are records.
 
-    Paths of code are relative to the project's folder, paths of resources to the run's.
+    Paths of code are relative to the project's folder, and paths of resources to the run's folder.
     """
     paths = []
     for dep in deps:

@@ -51,8 +51,10 @@ def sentence(every: Mapping[str, Sequence[Row]]) -> str:
 
 
 def deciding(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the deciding row of each budget, with the status of all figures together; without a limit, the row of the
-    worst figure."""
+    """Yield the deciding row of each budget, with the status of all figures together.
+
+    Without a limit, the row of the worst figure is yielded.
+    """
     by_budget: dict[float | None, list[Row]] = {}
     for row in rows:
         by_budget.setdefault(row["epsilon"], []).append(row)

@@ -45,7 +45,7 @@ def main(name: str) -> None:
 
 
 def _first_tokens(params: TextsParams, name: str) -> Iterator[dict[str, str | float]]:
-    """Yield the rows of a cell at all of its epsilons; none unless the data set is public."""
+    """Yield the rows of a cell at all of its epsilons; no rows if the data set is private."""
     cell, built = params.cells[name], mechanism(params, name)
     if not (isinstance(built, HasFirstTokens) and params.datasets[cell.dataset].public):
         return

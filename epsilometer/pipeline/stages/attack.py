@@ -20,7 +20,7 @@ from epsilometer.core.guarantees import stored
 from epsilometer.runtime.scaling import run as run_slices
 from epsilometer.runtime.scaling import slices
 
-BLOCKS = 4  # blocks per slice: with more blocks, there are fewer slices, each of which repeats the work per text
+BLOCKS = 4  # blocks per slice: more blocks mean fewer slices, and every slice repeats the work per text
 
 
 def main(name: str) -> None:

@@ -2,7 +2,7 @@
 
 usage: python -m epsilometer.pipeline.guard.entry calibrate OUT JSON
 
-JSON: `target`, the fields of `calibrating.Search`, and `mechanisms` and `datasets`, lists of names.
+JSON: `target`, the fields of `calibrating.Search`, and two lists of names, `mechanisms` and `datasets`.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ FOLDER = Path("data/code")
 def main() -> None:
     """Write data/code/<stage>.json, or data/code/<stage>/<entry>.json if entries have their own components.
 
-    data/code/paths.json has the paths of the files in all records. No stage depends on it, so a moved file makes no
-    stage stale.
+    data/code/paths.json has the paths of the files in all records. No stage depends on paths.json, so a moved file
+    makes no stage stale.
     """
     params = read_params()
     composing.check(params)
@@ -65,7 +65,7 @@ def records(params: Params) -> dict[Path, code.Record]:
 
 
 def _files(params: Params, kind: str, entry: Any, key: str = "") -> Iterator[Path]:
-    """Yield the files of the components of a kind: Python code, and data of studies. key: the name of the entry."""
+    """Yield the files of an entry's components of one kind: Python code, and data of studies. key: the entry's name."""
     if kind == "generator":
         yield from [Path(params.path(entry.source))] if entry.source.endswith(".py") else []
     elif kind == "builder":

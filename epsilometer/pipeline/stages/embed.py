@@ -5,7 +5,8 @@ grid of 1/1024, two processors round 6 of 384,000 numbers differently. So if par
 embeddings are computed in float64, where processors differ by about 1e-15, and rounded to multiples of 2^-18. Then one
 number in 10^9 differs.
 
-Texts of data sets that no cell audits are not encoded, and get the vector 0. Their trials are uniform, and not used.
+Texts of data sets that no cell audits are not encoded, and get the vector 0. Trials of these data sets have uniformly
+drawn candidates, and are not used.
 """
 
 from __future__ import annotations

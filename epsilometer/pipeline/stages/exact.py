@@ -1,7 +1,8 @@
 """Stage exact@cell: the exact loss between pairs of texts, computed from a mechanism's law.
 
-The pairs are from the audit's first trials, weighted by their frequency there (`exact` in params.yaml). If trials are
-of sets (`auditing.ceilings.set_trials`), the pairs are from all trials, because worth is measured on all of them.
+The pairs are from the audit's first trials, weighted by their frequency in these trials (`exact` in params.yaml). If
+trials are of sets (`auditing.ceilings.set_trials`), the pairs are from all trials, because worth is measured on all
+trials.
 """
 
 from __future__ import annotations

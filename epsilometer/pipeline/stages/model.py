@@ -8,7 +8,7 @@ The source is one of four:
 - a pin {"model": id, "revision": commit} of a model on the Hugging Face hub, in a .json file;
 - a pin {"package": {...}} of a model in a package, in a .json file.
 
-A pin also contains the clip bounds that `epsilometer bounds` measured.
+A pin may also contain clip bounds, which `epsilometer bounds` measures.
 """
 
 from __future__ import annotations

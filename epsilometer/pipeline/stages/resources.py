@@ -28,8 +28,8 @@ FOLDER = Path("data/resources")
 def main() -> None:
     """Write data/resources/<section>/<cell>.json: `files` (hash by path) and `cell` (its entry in params.yaml).
 
-    Also writes excerpts of entries, for stages that depend only on some settings (`of` is the place in params.yaml),
-    and each mechanism's description in plain words for the report.
+    Also writes excerpts of entries, for stages that depend only on some settings; their key `of` is the entry's place
+    in params.yaml. Also writes each mechanism's description in plain words, for the report.
     """
     params = read_params()
     with dvc_files.dvc_pauses():

@@ -32,9 +32,9 @@ LATENT_BLOCK = 1 << 10  # trials per block
 def main(name: str) -> None:
     """Write data/rewrites/<cell>/<epsilon>.parquet, and <epsilon>.npy and before.npy if there are latents.
 
-    If there are outcomes, the tables also have the columns of `core.outcomes`. Three more files have the mechanism's
-    statements (stated.json, `auditing.claims.stated`), its tokens of the first text (data/tokens/<cell>.parquet), and
-    its network's output for the trials' texts (data/readings/<cell>.npy).
+    If there are outcomes, the tables also have the columns of `core.outcomes`. Three more files contain the mechanism's
+    statements (stated.json, `auditing.claims.stated`), the mechanism's tokens of the first text
+    (data/tokens/<cell>.parquet), and the output of its network for the trials' texts (data/readings/<cell>.npy).
     """
     params = read_params()
     cell = params.cells[name]

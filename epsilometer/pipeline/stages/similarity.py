@@ -73,7 +73,7 @@ def _pairs(params: TextsParams) -> pl.DataFrame:
 
 
 def _leaked(params: TextsParams) -> Iterator[pl.DataFrame]:
-    """Yield the rows of LEAKAGE of each cell and epsilon; none for a data set without identifiers in its trials."""
+    """Yield the rows of LEAKAGE of each cell and epsilon; no rows if a data set's trials have no identifiers."""
     yield pl.DataFrame(schema=dict(LEAKAGE))
     of_data_set: dict[str, list[list[Identifier]]] = {}
     for name, cell in track(params.cells.items(), len(params.cells), "leakage"):

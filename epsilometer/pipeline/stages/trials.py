@@ -18,7 +18,7 @@ from epsilometer.project.paths import audited
 def main(name: str) -> None:
     """Write data/trials/<name>.parquet, and <name>.sets.parquet: a row per set of texts, if trials are of sets.
 
-    <name>.json counts the texts, the texts with too few others of equal length, and the distractors.
+    <name>.json counts the texts, the texts with too few other texts of equal length, and the distractors.
     """
     params = read_params()
     settings = params.trials

@@ -166,7 +166,7 @@ def figure(estimates: pl.DataFrame, dataset: str, exact: pl.DataFrame | None = N
     The line is `loss`, the band `loss` to `upper`, the dots `point`, the dashes the ceiling. An arrow marks an `upper`
     above the ceiling. Dots are hollow if the attack reads more than the release, or is not validated for this number of
     candidates. The strongest attack on all views has a panel if it reads views that are not released. exact: rows of
-    `EXACT`, one per cell. They add a first row of panels: the average, the quantiles and the worst pair, on a scale
+    `EXACT`, one per cell. These add a first row of panels: the average, the quantiles and the worst pair, on a scale
     that is logarithmic above 1 nat. All figures of one audit share their axes and styles. A mechanism without a budget
     is a line across the panel. The parameter `highlight` (names of mechanisms) fades all others.
     """

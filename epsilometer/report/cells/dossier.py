@@ -310,7 +310,6 @@ def _to_sign(of: Dossier) -> list[Block]:
 
 
 def _colour(of: Dossier) -> str:
-    """Return the colour of the answer's paragraph."""
     if of.decision == Status.WITHIN:
         return "good" if of.use.more and of.person.holds else "open"
     return _KIND.get(of.decision, "open")
@@ -455,7 +454,7 @@ def _person(confirmed: int | None, limits: Sequence[Limited], whole: Mapping[str
 
     The loss of n rewrites with independent noise is at most n times the loss of one rewrite (`decisions.limits`). The
     figures on rare outputs and attributes do not multiply in this way, but the largest loss of any output does. So
-    their limits hold if n times this largest loss is at most 4 nats and at most the limit of every attribute.
+    the limits on both hold if n times this largest loss is at most 4 nats and at most the limit of every attribute.
     """
     if confirmed is not None and confirmed < 1:
         raise UserError(f"texts per person must be at least 1, got {confirmed}; leave it out to assume 1", "EPS-S118")
@@ -739,7 +738,7 @@ def _end(value: float | None, limited: Limited, way: str) -> str:
 
 
 def _nothing(limited: Limited) -> str:
-    """Return the entry for a missing lower bound. It is "unknown" for an attribute, since no attack tests one here."""
+    """Return the entry for a missing lower bound: "unknown" for an attribute, since no attack tests attributes here."""
     return NOT_TESTABLE if limited.limit in (LOSS, DELTA) else "unknown"
 
 

@@ -506,8 +506,8 @@ def violated(results: TextResults) -> list[str]:
 def chosen(table: pl.DataFrame, unread: Container[tuple[str, str]] = ()) -> dict[str, tuple[str, float | None]]:
     """Return the cell of each data set that a reader would use.
 
-    It has the largest budget within the limits or, if there is none, the smallest loss. unread: pairs of a data set and
-    a mechanism that hardly reads it. Such a mechanism is chosen only if there is no other.
+    That cell has the largest budget within the limits or, if none is, the smallest loss. unread: pairs of a data set
+    and a mechanism that hardly reads it. Such a mechanism is chosen only if there is no other.
     """
     cells = {}
     for (dataset,), rows in table.filter(~pl.col("control")).group_by("dataset", maintain_order=True):

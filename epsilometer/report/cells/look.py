@@ -53,7 +53,6 @@ def composed(results: TextResults) -> Figure | None:
 
 
 def _picture() -> str:
-    """Return the name of the figure's file, with the profile's name."""
     return f"{origin.profile(Path())}-composed"
 
 

@@ -83,7 +83,7 @@ def with_tails(results: TextResults, table: pl.DataFrame) -> pl.DataFrame:
 
 
 def sentence(dataset: str, curve: pl.DataFrame, table: pl.DataFrame) -> str:
-    """Describe the largest worth of any mechanism on a data set, and the worth of one text for everybody."""
+    """Describe the largest worth of any mechanism on a data set, and that of giving everybody one text."""
     at = dict(curve.select("nats", "ceiling").iter_rows())
     ceilings = listed([f"{bounded(at[level])} at {level:g}" for level in _SAID if level in at])
     fixed = table["one_text"][0]

@@ -280,9 +280,9 @@ def figure(
 
 
 def _to_the_edge(curve: pl.DataFrame, top: float) -> list[dict[str, Any]]:
-    """Return the points of a curve of ceilings up to `top` nats, the end of the axis, and an added last point there.
+    """Return the points of a curve of ceilings up to `top` nats (the end of the axis), and add a last point at `top`.
 
-    If the whole curve is shown, the added point has the ceiling 1, otherwise that of the point before it.
+    If the whole curve is shown, the added point has the ceiling 1, otherwise the ceiling of the point before it.
     """
     points = curve.filter(pl.col("nats") <= top).select("nats", "ceiling").sort("nats").to_dicts()
     last = 1.0 if len(points) == len(curve) else points[-1]["ceiling"]

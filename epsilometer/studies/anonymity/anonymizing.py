@@ -35,7 +35,10 @@ _NAMED = 5  # maximum number of words listed for a label
 
 
 def over(folder: Path, name: str, settings: Mapping[str, Any]) -> Mechanism:
-    """Return a mechanism by name or path. It reads its default resource, or else the auxiliaries in `folder`."""
+    """Return a mechanism by name or path.
+
+    It reads its default resource. A mechanism without a default resource reads the auxiliaries in `folder`.
+    """
     if hasattr(find("mechanisms", name, "rewrite"), "default_resource"):
         return text_audit.mechanism(name, settings)
     return build_mechanism(name, settings, str(folder), f"the settings of {name}")

@@ -1,4 +1,4 @@
-"""Search for the epsilon at which a mechanism's attribute loss, in nats, meets a target, in the cells of `anonymity`.
+"""Search for the epsilon at which the attribute loss of a cell of `anonymity` meets a target. Losses are in nats.
 
 At each epsilon tried, the attackers' training and test texts are rewritten with fresh noise, and the attackers are
 trained again. The attribute loss is the largest over attackers and attributes. Each epsilon tried gets a part of alpha
@@ -59,8 +59,8 @@ def row(
 ) -> dict[str, Any]:
     """Search for a cell's epsilon, and return a row of `calibrate` that begins with the columns of `of`.
 
-    goal: a function from the cell's smallest and largest epsilon to the goal of the search: the target loss, the width
-    of the result and the number of rewrites allowed.
+    goal: a function that returns the goal of the search from the cell's smallest and largest epsilon. The goal contains
+    the target loss, the width of the result and the number of rewrites allowed.
     """
     by = {"by": ATTRIBUTE, "attacks": None}  # no column of attacks: all rows have the same attackers
     say, label = now_and_then(), f"{cell.mechanism} on {cell.dataset}"

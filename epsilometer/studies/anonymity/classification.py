@@ -93,8 +93,8 @@ def rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row of `DOWNSTREAM` per seed, with the seed's scores.
 
-    For classes, the rows also have an interval of the mean F1 over seeds. It accounts for the choice of test texts, in
-    whole groups if the texts have groups.
+    For classes, the rows also have an interval of the mean F1 over seeds. The interval accounts for the choice of test
+    texts, in whole groups if the texts have groups.
     """
     sizes: dict[str, Any] = {"train": len(train), "test": len(test)}
     if named["role"] == NUMBER:

@@ -23,7 +23,7 @@ def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: i
     """Return the rows that a classifier of this label is trained and tested on.
 
     The column `row` has their row numbers in the table. Rows without the label are skipped. The seed chooses among the
-    others. Labels that every row has get the same rows.
+    other rows. All labels that every row has get the same rows.
 
     table: schema `PREPARED` and its labels.
     counts: the maximum number of texts of each split.
@@ -37,7 +37,7 @@ def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: i
 
 
 def numbered(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int, least: int = 1) -> pl.DataFrame:
-    """Return the rows that a regression of this label is trained and tested on, chosen like those of `labelled`.
+    """Return the rows that a regression of this label is trained and tested on, chosen as in `labelled`.
 
     Raises UserError if there are fewer training texts than a batch, if a label is not a finite number, or if all labels
     of a split are equal.

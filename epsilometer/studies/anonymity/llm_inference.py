@@ -1,10 +1,10 @@
 """A language model as the attacker: its prompt lists the classes, shows a text and asks for the author's class.
 
 The prompts follow IDT, table E.1. A valid answer is a JSON object with the key `class`. After an answer of another form
-or without a known class, the question is asked once more. A second such answer is unusable and counts as wrong. The
-share of unusable answers is reported with the accuracy. (The paper reports an accuracy of .061 for ChatGPT, guessing
-among five countries from its rewrites. This is far below chance; the cause is unknown without the share of unusable
-answers.) With `top: 3` the model lists up to three classes, the most likely first.
+or without a known class, the question is asked once more. If the second answer fails as well, it is unusable and counts
+as wrong. The share of unusable answers is reported with the accuracy. (In the paper, ChatGPT guesses among five
+countries from rewrites with an accuracy of .061. This is far below chance; the cause is unknown without the share of
+unusable answers.) With `top: 3` the model lists up to three classes, the most likely first.
 
 `prompt` is the name of one of the paper's prompts, or your own text that contains {classes}, and perhaps {label}.
 """

@@ -1,9 +1,10 @@
 """The four parts of a data set: auxiliaries, victims, validation, test.
 
-Auxiliaries, which anonymisers use in their search, train on a share of the train split. Victims, which anonymisers
-should deceive and which also serve as attackers, train on the rest of this split, or on all of it if there are no
-auxiliaries. A classifier that trains for several epochs holds out a tenth of its texts to choose the best epoch.
-Settings and thresholds are chosen on validation texts, on which nothing is trained. Results are measured on test texts.
+Auxiliaries, which anonymisers use in their search, train on a share of the train split. Victims are the classifiers
+that anonymisers should deceive; they also serve as attackers. They train on the rest of the train split, or on all of
+it if there are no auxiliaries. A classifier that trains for several epochs holds out a tenth of its texts to choose the
+best epoch. Settings and thresholds are chosen on validation texts; nothing is trained on these. Results are measured on
+test texts.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def auxiliary_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> 
 def check_parts(params: AnonymityParams, dataset: str, table: pl.DataFrame) -> None:
     """Raise UserError if a text, a pair or an author is in two parts, and as `check_classes` does.
 
-    table: as `with_parts` returns it. A data set without auxiliaries and cells under `anonymity` is not checked.
+    table: as `with_parts` returns it. A data set is not checked if it has neither auxiliaries nor cells under
+    `anonymity`.
     """
     entries = [entry for entry in params.auxiliaries.values() if entry.dataset == dataset]
     measured = {cell.part for cell in params.anonymity.values() if cell.dataset == dataset}

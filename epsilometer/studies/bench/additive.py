@@ -14,7 +14,7 @@ from epsilometer.studies.bench.densities import laplace_cdf
 from epsilometer.studies.bench.known import KnownMechanism
 from epsilometer.studies.bench.law import Floats, Law, cells, together
 
-_CELLS = 4000  # groups of outputs between the two inputs, the only range in which the loss of Laplace noise varies
+_CELLS = 4000  # groups of outputs between the two inputs; elsewhere, the loss of Laplace noise is constant
 
 
 def laplace_law(shift: float, scale: float) -> Law:
@@ -78,6 +78,9 @@ def gaussian(name: str, mu: float, delta: float) -> KnownMechanism:
 
 
 def laplace_with_delta(name: str, epsilon: float, delta: float) -> KnownMechanism:
-    """Return Laplace noise of scale 1 / epsilon. Its claim is the least valid at `delta`: epsilon + 2 ln(1 - delta)."""
+    """Return Laplace noise of scale 1 / epsilon.
+
+    Its claim is the smallest epsilon that is valid at `delta`: epsilon + 2 ln(1 - delta).
+    """
     exact = laplace(name, "Dwork et al., TCC 2006", ([0], [1]), 1 / epsilon, claim=epsilon)
     return replace(exact, claim=epsilon + 2 * math.log1p(-delta), delta=delta)

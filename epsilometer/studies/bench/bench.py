@@ -28,7 +28,7 @@ from epsilometer.studies.bench.samples import samples
 
 RATE = 0.01  # the false-positive rate at which the DP-Sniper paper reports its results
 _WIDTH = 1e-4  # rounding error allowed in the guess loss, in nats, for all units together
-_TOLERANCE = 1e-9  # rounding error allowed in the true loss: a bound this little above it does not count as above
+_TOLERANCE = 1e-9  # rounding error allowed in the true loss; a bound above it by no more than this is not counted
 
 TRUTH: Schema = {  # a row for each mechanism, estimator and number of samples
     "mechanism": pl.String,

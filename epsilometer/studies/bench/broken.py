@@ -1,6 +1,6 @@
 """Mechanisms that leak more than they claim, and mechanisms that leak nothing.
 
-Estimators must detect the excess loss of the former, and must report no loss for the latter.
+Estimators must detect the excess loss of the first kind, and must report no loss for the second kind.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def exponential_cdf(y: Floats, scale: float) -> Floats:
 def nodes(breaks: Sequence[float], scales: Sequence[float]) -> tuple[Floats, Floats]:
     """Return nodes [m] and weights [m] of Gauss-Legendre rules, for integrals over the real line.
 
-    breaks: the points where a density has a kink, none of which lies within a piece of the integration range.
+    breaks: the points where a density has a kink. Pieces of the integration range end at these points.
     scales: the scales of all noises in the integrand.
     """
     reach = _REACH * max(scales)

@@ -1,7 +1,7 @@
 """Estimators on the bench: functions from samples to a lower bound. Losses are in nats.
 
 A bound may be above the truth with probability at most ERROR. Our estimators return the lower bound of a two-sided
-interval, which errs on each side with probability alpha / 2, so they are called with alpha = 2 ERROR.
+interval, which errs on each side with probability alpha / 2. So they are called with alpha = 2 ERROR.
 """
 
 from __future__ import annotations

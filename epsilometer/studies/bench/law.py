@@ -1,6 +1,6 @@
 """The law of a mechanism at one pair of inputs, by groups of outputs. Losses are in nats.
 
-Only the likelihood ratio of an output helps an adversary to distinguish the two inputs (Neyman and Pearson 1933), so
+Only the likelihood ratio of an output helps an adversary to distinguish the two inputs (Neyman and Pearson 1933). So
 outputs of similar ratio can share a group. A group is an event with an exact probability. The loss computed from groups
 is therefore a lower bound on the mechanism's loss; smaller groups make it tighter.
 """
@@ -25,8 +25,8 @@ class Law:
     """The law of groups of outputs under two inputs.
 
     first, other: [m], the probabilities of the groups under the first and the other input.
-    limit:        the largest absolute loss of a single output, if larger than that of any group (infinite for Gaussian
-                  noise); otherwise 0.
+    limit:        the largest absolute loss of a single output, if larger than the loss of every group (infinite for
+                  Gaussian noise); otherwise 0.
     parts:        the laws of independent parts of the output, if it has such parts.
     """
 

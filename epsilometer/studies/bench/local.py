@@ -1,10 +1,10 @@
 """Local differential privacy protocols for frequencies, as in ldp-audit (Arcolezi and Gambs, VLDB 2024).
 
-In effect, each of the five protocols releases a set of values: one value (GRR, generalised randomised response), a
-subset (SS, subset selection), the values whose bits are 1 (SUE and OUE, unary encodings), or the values that the hash
-maps to the reported bit (BLH, binary local hashing). The pair of inputs consists of two of the k values; the k - 2
-others are interchangeable. So n sets are stored as integers [n, 3]: whether the set contains the first value, whether
-it contains the other value, and the number of further values in it.
+In effect, each of the five protocols releases a set of values. The set contains one value (GRR, generalised randomised
+response), a fixed number (SS, subset selection), the values whose bits are 1 (SUE and OUE, unary encodings), or the
+values that the hash maps to the reported bit (BLH, binary local hashing). The pair of inputs consists of two of the k
+values; the k - 2 others are interchangeable. So n sets are stored as integers [n, 3]: whether the set contains the
+first value, whether it contains the other value, and the number of further values in it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def chances(protocol: str, k: int, epsilon: float) -> Chances:
     if protocol in ("GRR", "SS"):
         size = 1 if protocol == "GRR" else max(1, round(k / (odds + 1)))
         own = size * odds / (size * odds + k - size)
-        also = np.array([size / (k - 1), (size - 1) / (k - 1)])  # P(other value is in | input is not, is)
+        # P(the set contains the other value), given that the set lacks the input, and given that it contains the input
+        also = np.array([size / (k - 1), (size - 1) / (k - 1)])
         pair = np.array([[(1 - own) * (1 - also[0]), (1 - own) * also[0]], [own * (1 - also[1]), own * also[1]]])
         held = np.add.outer(np.arange(2), np.arange(2))
         return Chances(pair, (counts == (size - held)[..., None]).astype(np.float64))

@@ -22,7 +22,7 @@ from epsilometer.studies.bench.sparse_vector import EPSILON, QUERIES, Threshold,
 _STEP = 1e-4  # losses are rounded to multiples of this, in nats, to group joint outputs
 _HALF = QUERIES // 2
 _FAR = 30.0  # largest noise considered, in scales: larger noise has a probability of about e^-30
-_CELLS = 41  # edges of the cells, between the true answers, that group the larger of two noisy answers
+_CELLS = 41  # edges, between the true answers, of the cells that group the larger of two noisy answers
 
 
 class Revealing:
@@ -99,8 +99,8 @@ class Revealing:
     def _log_density(self, which: int, outputs: Floats) -> Floats:
         """Return the log density [n] of outputs under the input `which`.
 
-        The density is that of the released answers, times the probability that the threshold lies below all of them and
-        above all noisy answers that got a no.
+        The density is the density of the released answers, times the probability that the threshold lies below all of
+        them and above all noisy answers that got a no.
         """
         queries, scale, stop = np.asarray(self.inputs[which]), self.threshold.noise, self.threshold.stop
         place, answer = outputs[:, ::2].astype(np.int64), outputs[:, 1::2]

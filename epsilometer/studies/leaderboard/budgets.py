@@ -1,14 +1,14 @@
 """The two budgets of a mechanism at an average loss, and its losses there.
 
 The first budget has that average loss over the compared pairs. The second is the largest budget with at most that
-average loss and a delta at 4 nats of at most .01. The second condition is needed because publishing a share of the
+average loss and a delta at 4 nats of at most .01. The condition on delta is needed because publishing a share of the
 texts verbatim (the mechanism `coin`) would win at equal average loss.
 
-Both budgets come from bisection, which assumes that losses rise with budgets. If a loss falls somewhere, bisection
-returns one of several solutions. The losses of a mechanism come from one of three sources: its law; the law of its
-latents, which gives an upper bound on the loss of the text; or attacks. A search by attacks uses the same random
-numbers at every budget. It uses the loss estimated from the attacks' hits, without an interval, so the true loss may be
-larger.
+Both budgets come from bisection, which assumes that losses rise with budgets. If a loss falls somewhere as the budget
+grows, bisection returns one of several solutions. The losses of a mechanism come from one of three sources: its law;
+the law of its latents, which gives an upper bound on the loss of the text; or attacks. A search by attacks uses the
+same random numbers at every budget. It uses the loss estimated from the attacks' hits, without an interval, so the true
+loss may be larger.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from epsilometer.game.play import Knowledge, play
 from epsilometer.studies.leaderboard.tables import AVERAGE, TAIL
 
 ALLOWED = 0.01  # delta at 4 nats
-_WIDTH = 1.01  # a search by law ends when the ratio of its largest and smallest candidate budget is this
+_WIDTH = 1.01  # a search by law ends when its largest candidate budget is at most this times the smallest
 _COARSE = 1.03  # the same ratio for a search by attacks
 _EFFORT = Effort(width=0.01)
 _DRAWS = 5  # rewrites of each text of a pair, for attacks
@@ -97,7 +97,7 @@ class ByLaw:
 
     @property
     def by(self) -> str:
-        """The source of the loss: BY_LAW if the law is that of a published view, else BY_LATENTS."""
+        """The source of the loss: BY_LAW for the law of a published view, else BY_LATENTS."""
         return BY_LAW if law_of(self.mechanism) in releases(self.mechanism) else BY_LATENTS
 
     def at(self, epsilon: float) -> Lost:
@@ -209,7 +209,7 @@ def budgets(losses: Curve, target: float, ends: tuple[float, float]) -> list[Bud
 
 
 def _none(met: Met, losses: Curve, target: float, ends: tuple[float, float]) -> list[Budget]:
-    """Return the two budgets for a search that failed: the largest budget if all budgets lose less, else none."""
+    """Return the two budgets of a failed search: the largest budget if all lose less than the target, else none."""
     if met.low > 0 and met.status == OUTSIDE:
         why = f"at the largest budget searched it loses less than {target:g} nats"
         largest = Budget(AVERAGE, ends[1], losses.at(ends[1]), why)

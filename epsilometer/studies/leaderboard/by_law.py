@@ -7,8 +7,8 @@ h(n, c) P(y | n).
 
 h is estimated from the releases by maximum likelihood with expectation maximisation (Agrawal and Aggarwal, PODS 2001).
 A model is then trained on one public text per type, weighted by h. Backward correction (Natarajan et al., NeurIPS 2013)
-does the same with an unbiased estimate of h, whose weights may be negative; those of maximum likelihood are not. The
-correction is post-processing: it uses nothing private beyond the releases, so the claim remains valid.
+does the same with an unbiased estimate of h, whose weights may be negative. Weights by maximum likelihood are never
+negative. The correction is post-processing: it uses nothing private beyond the releases, so the claim remains valid.
 """
 
 from __future__ import annotations

@@ -107,7 +107,8 @@ class Comparison:
     measured: Path | None = None
 
     def rows(self, loss: float, ends: tuple[float, float]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-        """Yield a row of `ROWS`, from column `lengths` on, and its rows of `FIGURES`, for each kind of sets and budget.
+        """Yield, for each kind of sets and of budget, a row of `ROWS` from column `lengths` on, with its rows of
+        `FIGURES`.
 
         loss: the average loss in nats; ends: the smallest and the largest budget to search.
         """
@@ -160,7 +161,7 @@ class Comparison:
         return rewrite_all(self.mechanism, Job(texts, np.arange(len(texts)), epsilons, noises))
 
     def words_a_second(self, epsilon: float) -> float:
-        """Return the speed on texts that the mechanism has not rewritten before, after its models were loaded."""
+        """Return the speed in words per second, on texts that were not rewritten before, with all models loaded."""
         texts = self.parts.of(TEST, 0).texts[:_TIMED]
         begun = time.perf_counter()
         self._rewritten(texts, [epsilon])

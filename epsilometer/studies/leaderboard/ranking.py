@@ -2,8 +2,8 @@
 
 The splits are disjoint, so the differences of two mechanisms over five splits are five independent samples from a
 population of texts. The tests treat the budgets as fixed. A pair of mechanisms is ordered if a two-sided paired t test
-of its five differences rejects equality, at a level of 5 % for all pairs of a class of claims together (Holm 1979).
-If differences are normal, then with probability .95 no two equally good mechanisms are ordered.
+of its five differences rejects equality. The level is 5 % for all pairs of a class of claims together (Holm 1979).
+If differences are normal, then with probability .95 or more, no two equally good mechanisms are ordered.
 
 Tiers are assigned in the order of the means, from the best. A new tier begins at the first mechanism that is
 significantly worse than some mechanism of the current tier. So no mechanism is significantly worse than another in its

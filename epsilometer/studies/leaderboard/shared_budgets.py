@@ -1,9 +1,9 @@
-"""A cache for the cells of one mechanism on a data set, which differ in their loss.
+"""A cache for the cells of one mechanism on one data set. These cells differ only in their target loss.
 
-Their searches compute losses at many of the same budgets. If the tail binds, the second budget is the same at every
-loss. The mechanism always reads the same texts. So the losses, the measurements of rewrites and the readings of the
-cell that runs first are stored, and the other cells use them. The cache folder is named after a digest of everything
-that DVC compares for a cell, except its loss. Any change of an input changes the name, so nothing stale is read.
+Their searches have many budgets in common. If the tail binds, the second budget is the same at every loss. The
+mechanism always reads the same texts. So the losses, the measurements of rewrites and the readings of the cell that
+runs first are stored, and the other cells use them. The cache folder is named after a digest of everything that DVC
+compares for a cell, except its loss. Any change of an input changes the name, so nothing stale is read.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Measure = Callable[[Sequence[float]], Mapping[float, Measured]]
 
 
 def shared(folder: Path | None, epsilons: Sequence[float], measure: Measure) -> dict[float, Measured]:
-    """Return the measurements at these budgets: from the folder, or from `measure` for those that it lacks.
+    """Return the measurements at these budgets: from the folder, or from `measure` if the folder lacks them.
 
     folder: None if measurements are not shared; new measurements are then not stored.
     """

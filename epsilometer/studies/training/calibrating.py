@@ -11,10 +11,10 @@ rate over pairs of different texts, all equally likely. There are two ways to me
   (`auditing.calibration.sampled`).
 
 With the measure `rouge_l`, the target is a mean ROUGE-L of attacks that search for the text. The means come from the
-results of an entry of `reconstruction`. Each level's mean over texts has a betting interval (`estimation.betting`);
+results of an entry of `reconstruction`. Each level's mean over texts has a betting interval (`estimation.betting`).
 alpha is divided among the levels, so with probability 1 - alpha all intervals are right. The level to find lies between
 two levels: the one of least noise whose mean is significantly below the target, and the one of most noise whose mean is
-significantly above it. This assumes that reconstruction never improves with more noise.
+significantly above it. The search assumes that reconstruction never improves with more noise.
 
 The search uses 1 / sigma and kappa, the reversed levels, because the loss grows with both.
 """
@@ -160,7 +160,8 @@ def _check_provable(aim: NoiseTarget, alpha: float) -> None:
 def effective_sigma(kind: str, level: float, dimension: int) -> float:
     """Return the sigma of Gaussian noise of the same size on a gradient of length 1.
 
-    It is sqrt(1 / (A kappa)) for a draw of concentration kappa (A being its mean cosine), and the level otherwise.
+    For a draw of concentration kappa with mean cosine A, this sigma is sqrt(1 / (A kappa)). For other noise, it is the
+    level.
     """
     return math.sqrt(1 / (mean_cosine(level, dimension) * level)) if kind == "vmf" else level
 

@@ -104,7 +104,7 @@ def _of_areas(part: pl.DataFrame, alpha: float) -> Row:
 
 
 def _of_texts(part: pl.DataFrame, measure: str, sent: Noised, alpha: float) -> Row:
-    """Return the curve of one measure. Its independent units are batches, whose texts are attacked together."""
+    """Return the curve of one measure. The independent units are batches, whose texts are attacked together."""
     batches = part.group_by("level", "batch").agg(pl.col(measure).mean()).sort("batch")
     values = np.array([_at(batches, level)[measure].to_list() for level in sent.from_least_noise])
     figures = zip(*(bounded_mean(measure, of_level, alpha) for of_level in values), strict=True)

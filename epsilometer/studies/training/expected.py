@@ -13,8 +13,8 @@ TRAINED = 3  # operations of a training pass, relative to a forward pass
 def uses(params: TrainingParams) -> Iterator[ModelUse]:
     """Yield the uses of models: for features, and for trainings of more than a head.
 
-    Only cells with a setting `texts` count, because the number of texts of other cells is unknown. A training's tokens
-    are converted to the number of tokens whose forward passes take the same time.
+    Only cells with a setting `texts` count, because the number of texts of other cells is unknown. A training counts as
+    the number of tokens whose forward passes take as long as the training.
     """
     for name, entry in params.features.items():
         texts = [cell.texts for cell in params.private_training.values() if cell.features == name]

@@ -66,8 +66,8 @@ class GameTexts:
 def game_texts(params: TrainingParams, name: str) -> GameTexts:
     """Return the training texts of a cell of `private_training`, and other texts.
 
-    The other texts are those of the train split on which the cell is not trained. If they are fewer than the training
-    texts, texts of other splits are added, which may differ from the training texts in more than membership.
+    The other texts are the texts of the train split that the cell is not trained on. If they are fewer than the
+    training texts, texts of other splits are added, which may differ from the training texts in more than membership.
     """
     cell = params.private_training[name]
     training = training_texts(params, name)
@@ -114,7 +114,7 @@ def first_heads(params: TrainingParams, name: str, numbers: NDArray[np.integer])
 
 
 def reference_settings(params: TrainingParams, name: str, number: int, texts: int) -> Settings:
-    """Return the training settings of reference `number`: the cell's, without noise if the entry's `level` is null.
+    """Return the training settings of reference `number`: those of the cell, without noise if `level` is null.
 
     texts: the number of the reference's training texts.
     """

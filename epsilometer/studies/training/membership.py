@@ -1,7 +1,7 @@
 """The interface of membership attacks, which turn models' answers on examples into scores, larger for members.
 
 Models answer with the logarithms of their class probabilities, because a probability may underflow to 0 or round to 1.
-A separate array records which model was trained on which example. In contrast, the RMIA of ml_privacy_meter sets the
+A separate array records which model was trained on which example. In contrast, the RMIA of ML Privacy Meter sets the
 probabilities of training examples to 0, so any probability of 0 counts as "trained on". Log odds are computed without
 subtraction from 1.
 """

@@ -1,13 +1,14 @@
 """Comparison of the scores of trainings that differ only in the kind of noise, at equal amounts of noise.
 
-Each seed of a cell is paired with the same seed of the other cell, which has the same initial head, batches and dropout
-masks. Two noises are equal in amount if their sigmas differ by at most 2 %. There are two definitions of sigma:
+Each training of a cell is paired with the other cell's training by the same seed. Both have the same initial head,
+batches and dropout masks. Two noises are equal in amount if their sigmas differ by at most 2 %. There are two
+definitions of sigma:
 
 - `average`: the noise on the sum over a step. For directional noise it is sqrt(L / (A kappa)), with L examples per step
   and A the mean cosine of a draw.
 - `one gradient`: the noise on the gradient of one example, sqrt(1 / (A kappa)) for directional noise. If these sigmas
-  are equal, the best guess between two texts is right equally often for both noises, so utility is compared at equal
-  reconstruction.
+  are equal, the best guess between two texts is right equally often for both noises. So utility is then compared at
+  equal reconstruction.
 
 For Gaussian noise and noise on scaled gradients, both sigmas equal the sigma in the settings. At equal sigma,
 reconstruction is also equal between these two kinds, if no gradient is shorter than the clipping length.
@@ -88,7 +89,7 @@ def _sigmas(params: TrainingParams, name: str, average: float) -> dict[str, floa
 
 
 def _is_plain(cell: TrainingCell) -> bool:
-    """Return True if noise is added to whole gradients that are clipped to length 1."""
+    """Return True if noise is added to whole gradients that are clipped or scaled to length 1."""
     return not (cell.noise.parts or cell.noise.gamma) and cell.noise.clip in (None, 1)
 
 

@@ -300,7 +300,7 @@ class SentEntry(Noised):
 
     @property
     def texts_and_model(self) -> dict[str, Any]:
-        """The settings on which the gradients of single texts before noise depend."""
+        """The settings that determine the gradients of single texts before noise."""
         return self.model_dump(mode="json", exclude={"levels", "noise", "sizes"}) | {"parts": self.noise.parts}
 
 

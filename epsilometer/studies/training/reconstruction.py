@@ -1,4 +1,4 @@
-"""Measures of how much of the texts behind a gradient an attack recovered: per text, and as means with intervals.
+"""Measures of an attack's recovery of the texts behind a gradient: per text, and as means with intervals.
 
 The recovered texts of a batch have no order. They are assigned to the true texts so that the sum of ROUGE-L is
 largest. ROUGE-L is the F1. The scores in the paper's Table 8 are F1, too (.222 and .333), although the paper's formula
@@ -81,7 +81,7 @@ def averages(table: pl.DataFrame, alpha: float) -> Iterator[dict[str, Any]]:
 
     table: schema `RECONSTRUCTED`. The texts of a batch share their noise, so the independent units are batches. The
     measure `truth_less_likely` is the share of texts for which the attack's text explains the sent gradient better than
-    the true text does. For these texts a better search would not help.
+    the true text does. For these texts, a better search would not help the attack.
     """
     likelier = pl.col("log_likelihood") + pl.col("log_prior") > pl.col("true_log_likelihood") + pl.col("true_log_prior")
     table = table.with_columns(truth_less_likely=likelier.cast(pl.Float64))
@@ -113,8 +113,8 @@ def bounded_mean(name: str, values: ArrayLike, alpha: float) -> tuple[float, flo
     """Return the mean of a measure over batches, and its lower and upper bound at confidence 1 - alpha.
 
     name: the measure; values: [batches], at least one, in order. The interval assumes only the measure's range and
-    independent batches, so it is valid even for few batches (`estimation.betting`). From a single batch it covers
-    nearly the whole range.
+    independent batches, so it is valid even for few batches (`estimation.betting`). With a single batch, the interval
+    covers nearly the whole range.
     """
     x, least = np.asarray(values, np.float64), _LEAST.get(name, 0.0)
     shares = np.clip((x - least) / (1 - least), 0, 1)  # rounding may lift a cosine above 1

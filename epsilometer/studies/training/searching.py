@@ -35,7 +35,10 @@ _NATS = ("log_likelihood", "log_prior")
 
 
 class ReconstructionGame:
-    """The texts, the model and the random streams of an entry. identifiers: those in each attacked text, by row."""
+    """The texts, the model and the random streams of an entry.
+
+    identifiers: the identifiers in each attacked text, by row.
+    """
 
     def __init__(self, params: TrainingParams, name: str) -> None:
         self._params, of = params, params.reconstruction[name].sent

@@ -38,7 +38,7 @@ TEXTS: tables.Schema = {  # the clients' texts (attacked), the server's (public)
 def chosen(params: TrainingParams, name: str) -> tuple[pl.DataFrame, list[str]]:
     """Return the texts of an entry in a random order (schema `TEXTS` without identifiers), and the names of classes.
 
-    The texts are distinct and have the label: first the attacked texts, then the public texts. The pool contains texts
+    The texts are distinct and labelled. The attacked texts come first, then the public texts. The pool contains texts
     of the most frequent class, which may be attacked or public. Raises UserError for too few texts or a single class.
     """
     entry = params.sent[name]

@@ -54,7 +54,7 @@ MEMBERSHIP_AREAS: Schema = {  # a row per attack and level, from the least noise
     "level": pl.Float64,  # null without noise
     "models": pl.Int64,  # number of models of this level, one per seed
     "auc": pl.Float64,  # mean area over models, on the examples that the attack scores on every model
-    "covariance": pl.List(pl.Float64),  # covariances of this area with those at all levels, in the order of the rows
+    "covariance": pl.List(pl.Float64),  # covariances of this area with the areas at all levels, in the order of rows
     "pairs": pl.Int64,  # the smaller of the numbers of members and of others
 }
 
@@ -67,7 +67,7 @@ MEMBERSHIP_RATES: Schema = {  # a row per attack and false positive rate, at thr
     "fpr": pl.Float64,  # the measured false positive rate
     "fpr_low": pl.Float64,
     "fpr_high": pl.Float64,
-    "set_on": pl.Int64,  # number of others that set the threshold; if below 1 / at, it is their largest score
+    "set_on": pl.Int64,  # how many others set the threshold; if fewer than 1 / at, it is their largest score
     "members": pl.Int64,  # number of members on which the rate is measured
     "others": pl.Int64,  # number of others on which the rate is measured
 }

@@ -9,12 +9,12 @@ As published, 10 epochs train only the adversary, 10 only the model, and 14 both
 with batches of 32, alpha is 1.0, and the model is facebook/bart-base or similar. Departures: word embeddings are not
 trained (`models/teaching.py`), and gradients are clipped at length 1.
 
-Such training tends to collapse: the model writes one of a few texts for every input, which reveal nothing and are
-useless. So after every epoch that changes the model, it rewrites held-out texts. If fewer than 30 of 100 outputs are
-distinct, training ends with an error.
+Such training tends to collapse: for every input the model writes one of the same few texts, which reveal nothing and
+are useless. So after every epoch that changes the model, the model rewrites held-out texts. If fewer than 30 of 100
+outputs are distinct, training ends with an error.
 
-The state after every epoch is saved to a folder. Interrupted training resumes from it and gives the same bytes, since
-every epoch has its own random stream.
+The state after every epoch is saved to a folder. Interrupted training resumes from that state and gives the same bytes,
+since every epoch has its own random stream.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ def train(resource: str | Path, parallel: Parallel, how: AdversarialTraining, ou
 
     resource: an encoder-decoder; state: folder for the state after the last epoch. In the record, `distinct` is the
     number of distinct outputs per 100 held-out inputs, after each epoch that changes the model. `adversary` is the
-    adversary's accuracy on held-out texts, after each of its epochs. `commonest` is the share of the most frequent
-    class. Raises UserError for too few texts, a single class, a length beyond the model's window, and collapsed
-    outputs.
+    adversary's accuracy on held-out texts, after each epoch that trains the adversary. `commonest` is the share of the
+    most frequent class. Raises UserError for too few texts, a single class, a length beyond the model's window, and
+    collapsed outputs.
     """
     held = min(HELD_OUT, len(parallel.texts) // 5)
     if len(parallel.texts) - held < how.batch or not held:
@@ -209,14 +209,14 @@ class _Training:
         self._measure(adversary, rewriter)
 
     def _losses(self, rows: NDArray[np.integer]) -> tuple[Tensor, Tensor]:
-        """Return two cross-entropies: of the round trips' pieces, and of the attribute."""
+        """Return two cross-entropies: of the round trips' tokens, and of the attribute."""
         logits, wanted, states = self._forward(rows)
         written = F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=IGNORED)
         reversed_states: Tensor = _Reversed.apply(states, self.how.alpha)
         return written, F.cross_entropy(self.adversary(reversed_states), self.truth[rows])
 
     def _forward(self, rows: NDArray[np.integer]) -> tuple[Tensor, Tensor, Tensor]:
-        """Return logits [n, length, outputs], targets [n, length], and the decoder states [n, width] at the ends."""
+        """Return logits [n, length, outputs], targets [n, length], and decoder states [n, width] at the last token."""
         model, parallel = self.model, self.parallel
         ids, mask = self._ids([parallel.texts[i] for i in rows])
         inputs, wanted = self.targets.of(*self._ids([parallel.round_trips[i] for i in rows]))

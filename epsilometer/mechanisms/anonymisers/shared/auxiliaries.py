@@ -44,7 +44,7 @@ class Plan:
     attributes: labels to hide.
     tasks:      labels to preserve.
     kinds:      kinds of classifiers, one of each for every label.
-    training:   settings of transformers.
+    training:   training settings of transformers.
     """
 
     dataset: str
@@ -264,7 +264,7 @@ def read_relations(path: Path | str) -> pl.DataFrame:
 def check_covers(vectors: WordVectors, texts: Sequence[str]) -> float:
     """Return the share of word occurrences in the texts that have a vector.
 
-    Raises UserError if it is below LEAST_COVERED.
+    Raises UserError if the share is below LEAST_COVERED.
     """
     vocabulary = {*vectors.words}
     occurrences = [word in vocabulary for text in texts for word in words(text)]

@@ -1,7 +1,7 @@
 """Guards: checks of an edited text without classifiers, for names, antonyms, similarity and fluency.
 
-Names and antonyms are excluded before a search, from the words that may change and from the replacements. Similarity
-and fluency are checked during a search (`in_step.Asker`), for pairs of a text and a candidate with the same number of
+Before a search, names are excluded from the words that may change, and antonyms from the replacements. Similarity and
+fluency are checked during a search (`in_step.Asker`), for pairs of a text and a candidate with the same number of
 tokens.
 """
 
@@ -29,7 +29,7 @@ Upos = Callable[[Sequence[Sequence[str]]], Sequence[Sequence[str]]]  # sentences
 
 
 def names(cut: Sequence[Spans], upos: Upos) -> list[frozenset[str]]:
-    """Return the words of each text, in lower case, that are proper nouns or parts of an identifier there."""
+    """Return the words of each text, in lower case, that are proper nouns or parts of an identifier in that text."""
     sentences = [(i, places) for i, spans in enumerate(cut) for places in spans.sentences]
     tags = upos([[cut[i].tokens[place] for place in places] for i, places in sentences])
     protected: list[set[str]] = [set() for _ in cut]
@@ -64,8 +64,8 @@ class Antonyms:
 class Similarity:
     """A guard that accepts candidates whose embedding has a cosine of at least `least` with the text's embedding.
 
-    Every changed sentence must have that cosine with its original, too, because one sentence has little influence on
-    the embedding of a long text, and none beyond the encoder's window.
+    Every changed sentence must have a cosine of at least `least` with its original, too. The reason is that one
+    sentence has little influence on the embedding of a long text, and none beyond the encoder's window.
     """
 
     least: float
@@ -95,8 +95,8 @@ class Fluency:
     """A guard that rejects candidates in which a changed word is much less likely than the word that it replaces.
 
     largest_fall: largest decrease of a word's log-probability by a masked language model, in nats, summed over its
-    pieces. The new word's context is the candidate, the old word's context the text. model: None for the embedded
-    model.
+    pieces. The new word's context is the candidate, and the old word's context is the text. model: None for the
+    embedded model.
     """
 
     largest_fall: float
@@ -112,7 +112,7 @@ class Fluency:
                 for text, place in zip(pair, both, strict=True):
                     places.append(Place(texts.setdefault(text, len(texts)), *place))
         before, after = self._log_probabilities(list(texts), places).reshape(-1, 2).T
-        # A new word that the model cannot spell is never fluent. An old word that it cannot spell may be replaced.
+        # A new word that the model cannot spell is never fluent. An old word that the model cannot spell may change.
         falls = np.where(np.isneginf(after), np.inf, before - np.maximum(after, np.finfo(float).min))
         ends = np.cumsum([0, *map(len, changed)])
         return [bool((falls[a:b] <= self.largest_fall).all()) for a, b in pairwise(ends)]

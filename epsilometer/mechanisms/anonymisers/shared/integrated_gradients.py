@@ -9,9 +9,9 @@ positions, so F(b) is computed with the text's positions.
 
 The sum of the scores should equal F(e) - F(b) (completeness). If it differs by more than a tolerance, the number of
 steps is doubled, up to MOST_STEPS. PUBLISHED_STEPS is captum's default. STEPS was chosen on 24 generated reviews with a
-fine-tuned network. At 16 steps 23 of the reviews are complete within 5 %, and in all 24 the words with a positive score
-and their order are the same as at 50 steps. At 12 steps these words and their order are the same in 22 reviews, and at
-8 steps in 17.
+fine-tuned network. At 16 steps the scores of 23 reviews are complete within 5 %. In all 24 reviews the words with a
+positive score and their order are the same as at 50 steps. At 12 steps these words and their order are the same in 22
+reviews, and at 8 steps in 17.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 STEPS, PUBLISHED_STEPS = 16, 50
 MOST_STEPS = 100  # limit, since some texts never become complete, and each doubling costs as much as all earlier passes
-# Most pieces a pass, enough for a whole CPU; fewer if memory is short. Fixed, because kernels differ by shape.
+# Most pieces per pass, enough for a whole CPU; fewer if memory is short. Fixed, because kernels differ by the pass's
+# shape.
 PIECES = {"cpu": 1536, "cuda": 1 << 17}
 # Lengths are padded to multiples of this, so that few shapes occur on a GPU, where texts of similar length share a
 # pass. On the CPU a pass contains one text, without padding.

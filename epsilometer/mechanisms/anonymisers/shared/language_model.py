@@ -25,7 +25,7 @@ class LanguageModelMechanism(AsksModel):
     """A mechanism that asks a language model for the rewrite.
 
     resource: a folder that `Auxiliaries` reads. It states the labels to hide, the labels to preserve, and the classes
-    of each.
+    of each label.
     """
 
     has_budget: ClassVar[bool] = False

@@ -48,8 +48,9 @@ class EditLimits:
     """The limits on a replacement.
 
     tags: the context in which the word is tagged. The tag must stay the same, but nouns and verbs may replace each
-    other. "sentence": the word's sentence, as changed so far; "context": TextAttack's context of 4 words before and 3
-    after in the original, at the word's first occurrence there; None: the tag may change.
+    other. "sentence": the word's sentence, as changed so far; "context": TextAttack's window of the original, from 4
+    words before the word to 3 words after it, in which the tag of the word's first occurrence counts; None: the tag may
+    change.
 
     similarity: limit on the similarity; None: no limit.
     """
@@ -85,7 +86,7 @@ class Inspector:
         return list(self._encoder.encode(texts))
 
     def similarities(self, draft: Draft, position: int, tokens: Sequence[str]) -> Search[dict[str, float | None]]:
-        """Return, for each token, the similarity after writing it at a position; None if it breaks a limit.
+        """Return, for each token, the similarity after writing it at a position; None if the token breaks a limit.
 
         Without a limit on similarity, the similarity is 0.
         """

@@ -1,23 +1,23 @@
 """Search for a few replacements after which classifiers of an attribute err, and those of a task predict as before.
 
-An edit is a set of replacements. Each replaces all occurrences of a word by one of its options. The size of an edit is
-its number of different words. Searches propose edits of size 1, 2, ... The attributes' classifiers judge each edit
-first. Edits that reach the aim (the attributes' classifiers err) are then judged by the tasks' classifiers. The
-accepted edits are checked, best first, by the tagger, which reads only changed sentences, and by the guards
-(`shared/guards.py`). A search is a generator (`in_step`), so that edits of many texts are judged in one pass.
+An edit is a set of replacements. A replacement changes all occurrences of a word to one of the word's options. The size
+of an edit is its number of different words. Searches propose edits of size 1, 2, ... The attributes' classifiers judge
+each edit first. Edits that reach the aim (the attributes' classifiers err) are then checked, best first: by the tasks'
+classifiers, by the tagger, which reads only changed sentences, and by the guards (`shared/guards.py`). A search is a
+generator (`in_step`), so that edits of many texts are judged in one pass.
 
 The strategies are:
 
 - sampled: q random edits of every size.
 - beam: the q best edits of every size, each extended by the best replacements of one more word.
 - exhaustive: all edits of a size, until their total number exceeds a limit; after that, beam search. Up to the limit,
-  the choice `fewest` is minimal: no smaller edit of these words by these options reaches the aim.
+  the choice `fewest` is minimal: no smaller edit of these words by these options reaches the aim and passes all checks.
 - `as_published` (Faustini, Tonni, McIver, Xu and Dras, Computational Linguistics 2025, algorithm 1): q chains of every
-  size. A chain samples words without replacement, and an option for each. It makes one replacement after another, and
-  reverts those that change the text's tags. Every intermediate text is a candidate.
+  size. A chain samples words without replacement, and an option for each word. It makes one replacement after another,
+  and reverts replacements that change the text's tags. Every intermediate text is a candidate.
 
-The choice `fewest` takes the most confident edit of the smallest size at which any is accepted. `confidence` and
-`similarity` try all sizes.
+The choice `fewest` takes the most confident edit of the smallest size at which an edit passes all checks. `confidence`
+and `similarity` try all sizes, and take the most confident or the most similar edit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from epsilometer.mechanisms.anonymisers.shared.source import Edit, SourceText
 Choice = Literal["fewest", "confidence", "similarity"]
 Strategy = Literal["sampled", "beam", "exhaustive"]
 
-_BEST = 32  # number of edits nearest to the aim that are stored, in case it is not reached
+_BEST = 32  # number of edits nearest to the aim that are stored, in case no edit reaches it
 _OPTIONS = 2  # options per word with which a beam extends edits
 _DECOYS = 64  # number of sampled decoys
 _ROUND = 4  # candidates in the first round of checks; each further round doubles the number
@@ -254,7 +254,7 @@ class TextSearch:
         return [candidate._replace(confidence=answer) for candidate, answer in zip(reached, answers, strict=True)]
 
     def _first(self, ranked: Sequence[Candidate]) -> Search[Edit | None]:
-        """Return the edit of the first candidate that passes all checks. Each round of checks doubles in size."""
+        """Return the edit of the first candidate that passes all checks. Each round checks twice as many candidates."""
         start, count = 0, _ROUND
         while start < len(ranked):
             passing = yield from self._keeping_tasks(ranked[start : start + count])

@@ -1,8 +1,8 @@
 """Base class of mechanisms that replace identifiers in a text by their kind, such as "<EMAIL_ADDRESS>".
 
-The mechanisms are deterministic, so each distinct text is searched once. Overlapping spans, and adjacent spans of one
-kind, are merged into one span with the kind of the longest. The kind and place of each span stay visible, and
-unrecognised identifiers are released unchanged, so nothing is claimed.
+The mechanisms are deterministic, so each distinct text is searched once. Overlapping spans are merged into one span
+with the kind of the longest span. Adjacent spans of one kind are merged, too. The kind and place of each span stay
+visible, and unrecognised identifiers are released unchanged, so nothing is claimed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def replaced(text: str, spans: Sequence[Span]) -> str:
 
 
 def merged(spans: Sequence[Span]) -> list[Span]:
-    """Return the spans in order, without empty ones. Overlapping spans become one, with the kind of the longest."""
+    """Return the spans in order, merged as the module describes, and without empty spans."""
     rows: list[Span] = []
     longest = 0
     for span in sorted(spans, key=lambda each: (each.start, -each.end)):

@@ -1,7 +1,7 @@
 """True classes of texts that may be given to an anonymiser, which otherwise uses its classifiers' predictions.
 
 True classes matter for misclassified texts: with two classes, an edit that changes a wrong prediction reveals the true
-class. A text is released unchanged if its class is given and it already deceives the classifiers.
+class. A text is released unchanged if its class is given and the text already deceives the classifiers.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class WithTruths(ABC):
         """Return a copy of the mechanism with true classes, by text and label.
 
         For other texts and labels the copy uses its classifiers' predictions. Raises UserError for a class unknown to
-        the classifiers, for a text without a mapping, and for a text that has an unknown label and lacks a known one.
-        (Stages pass all labels of a data set, so a text with all known labels may have others.)
+        the classifiers, for classes that are not given by label, and for a text that has an unknown label and lacks a
+        known one. (Stages pass all labels of a data set, so a text with all known labels may have other labels.)
         """
         known_classes = self.classes_of()
         for of_text in truths.values():

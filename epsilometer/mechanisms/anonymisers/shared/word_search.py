@@ -2,9 +2,9 @@
 
 The importance of a word is 1 - p(y) with the word deleted, where y is the class that the queried classifier predicts
 for the original text. At each word, the classifier is queried about candidates within the limits (`EditLimits`). The
-search ends at the first word with candidates that change the prediction, and takes the most similar of them. At other
-words it takes the candidate with the smallest p(y), if that is below the current p(y). No word is changed twice, and
-stop-words are never changed.
+search ends at the first word with candidates that change the prediction, and takes the most similar of these
+candidates. At other words it takes the candidate with the smallest p(y), if that is below the current p(y). No word is
+changed twice, and stop-words are never changed.
 
 This is GreedyWordSwapWIR of TextAttack 0.3.11, with which the published comparisons were run. (The authors of
 TextFooler compare with p(y) of the original text instead, so a later replacement may undo progress.) Differences:
@@ -18,10 +18,10 @@ TextFooler compare with p(y) of the original text instead, so a later replacemen
 The published Universal Sentence Encoder is on a model hub; **MiniLM replaces it here**, with the published thresholds.
 `similarity: free` drops the limit on similarity, and takes the most confident of several successes.
 
-A ledger counts queries, each distinct text once. Queries to a victim, or with a budget, are expensive, so candidates
-are then checked against the limits before the query. Otherwise they are checked after it, since querying the user's own
-auxiliaries is cheaper than running the tagger and the encoder. The order changes the counts, but not the rewrites. All
-searches run concurrently (`in_step`).
+A ledger counts queries, each distinct text once. Queries to a victim, and queries with a budget, are expensive, so
+candidates are then checked against the limits before the query. Otherwise candidates are checked after the query, since
+querying the user's own auxiliaries is cheaper than running the tagger and the encoder. The order changes the counts,
+but not the rewrites. All searches run concurrently (`in_step`).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class WordSearch(WithTruths):
                   `victims`.
     victims:      a folder of victims such as data/classifiers/DATASET.
     query_budget: most queries per text; None: no limit.
-    similarity:   `kept` to limit the similarity, `free` not to.
+    similarity:   `kept` to limit the similarity, `free` for no limit.
     as_published: True to reproduce details of TextAttack's recipe that change results.
     """
 

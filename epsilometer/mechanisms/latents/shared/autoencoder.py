@@ -1,10 +1,10 @@
 """A sequence autoencoder (ADePT's model): one LSTM encodes a text as one vector, another decodes a text from it.
 
-As in Krishna, Gupta and Dupuy 2021, "ADePT: auto-encoder based differentially private text transformation", encoder and
-decoder have one unidirectional layer each, and the latent is [h; c] at the end of the text, clipped to an L2 norm. To
-train in minutes, this model departs from the paper in four ways. The text is read backwards (Sutskever et al. 2014).
-The decoder gets a projection of the latent at every step. Words are dropped from the decoder's input, so that the
-decoder relies on the latent. Input and output words share their vectors.
+The model follows Krishna, Gupta and Dupuy 2021, "ADePT: auto-encoder based differentially private text transformation".
+Encoder and decoder have one unidirectional layer each. The latent is [h; c] at the end of the text, clipped to an L2
+norm. To train in minutes, this model departs from the paper in four ways. The text is read backwards (Sutskever et al.
+2014). The decoder gets a projection of the latent at every step. Words are dropped from the decoder's input, so that
+the decoder relies on the latent. Input and output words share their vectors.
 
 A text is the list of its words (`epsilometer.text.words`), truncated to a public length. Out-of-vocabulary words become
 one symbol. The vocabulary and the weights come from the training texts, which must be public.
@@ -41,7 +41,7 @@ UNKNOWN, START, END = 0, 1, 2
 SYMBOLS = 3  # number of special symbols, which are numbered before the words
 EQUAL_ROWS = {"cpu": 64, "cuda": 1024}  # rows per batch outside training; fewer if memory is short
 _FILES = ("config.json", "vocabulary.json", "model.safetensors")
-_HELD_OUT = 20  # one in 20 texts is held out, at most 500
+_HELD_OUT = 20  # one text in 20 is held out, at most 500 texts
 _WARM_UP = 50  # number of steps over which the learning rate rises
 
 
@@ -162,7 +162,7 @@ class Autoencoder(nn.Module):
 
     @torch.inference_mode()
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the unclipped latents [n, width] of n texts. A latent does not depend on other texts."""
+        """Return the unclipped latents [n, width] of n texts. A text's latent does not depend on other texts."""
         numbers = [self.ids(text) for text in texts]
         out = np.empty((len(texts), self.width), np.float32)
 
@@ -270,8 +270,8 @@ def train(
     """Train an autoencoder on public texts; return it with a record of sizes and of its quality on held-out texts.
 
     vectors: fixed word vectors, which limit the vocabulary to their words; None: learnt vectors. The same call gives
-    the same weights on one kind of processor with the same number of threads. Raises UserError for too few texts, or
-    vectors of another size.
+    the same weights on one kind of processor with the same number of threads. Raises UserError for too few texts, for
+    vectors without `shape.dimensions` columns, and if no training word has a vector.
     """
     if vectors is not None and vectors.vectors.shape[1] != shape.dimensions:
         raise UserError(
@@ -302,9 +302,9 @@ def train(
 
 
 def quality(model: Autoencoder, texts: Sequence[str]) -> dict[str, float]:
-    """Return the shares reconstructed without noise: words in the right position, words in any position, whole texts.
+    """Return the shares of words in the right position, of words in any position, and of texts that are reconstructed.
 
-    Out-of-vocabulary words count as not reconstructed.
+    No noise is added. Out-of-vocabulary words count as not reconstructed.
     """
     latent = clipped(torch.from_numpy(model.encode(texts)), model.shape.clip).numpy()
     rebuilt = [text.split(" ") for text in model.decode(latent)]

@@ -51,7 +51,7 @@ class LatentMechanism(OneOfGrid):
 
     @abstractmethod
     def latents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the clipped latents [n, d] of n texts. A latent must not depend on other texts."""
+        """Return the clipped latents [n, d] of n texts. A text's latent must not depend on other texts."""
 
     @abstractmethod
     def decoded(self, latents: NDArray[np.float32]) -> list[str]:
@@ -102,7 +102,7 @@ class LatentMechanism(OneOfGrid):
         rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """Return [n, k] per epsilon: the noise's log-density at the output minus each candidate's latent."""
+        """Return [n, k] per epsilon: the log-density of the noise that turns a candidate's latent into the output."""
         latents = self.encode(texts)
         afters = [latents_after(output, latents.shape[1]) for output in rewrites]
         laws = [self.law(epsilon) for epsilon in epsilons]
@@ -115,7 +115,7 @@ class LatentMechanism(OneOfGrid):
 
 
 def _on_disk(rows: int, columns: int) -> NDArray[np.float32]:
-    """Return an array in a temporary file, which the system may page out and which is deleted with the array."""
+    """Return an array in a temporary file, so that the system can page it out. The file is deleted with the array."""
     if rows == 0:
         return np.empty((0, columns), np.float32)
     with tempfile.TemporaryFile() as file:

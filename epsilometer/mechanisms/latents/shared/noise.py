@@ -1,8 +1,8 @@
 """Noise on vectors: calibration to a claim, sampling, and densities. Losses are in nats.
 
 Gaussian noise is calibrated by its exact privacy profile (Balle and Wang 2018, "Improving the Gaussian mechanism for
-differential privacy", theorem 8). For noise of standard deviation sigma on a vector of L2 sensitivity Delta, and
-s = sigma / Delta, the smallest delta that holds at epsilon is
+differential privacy", theorem 8). Let sigma be the standard deviation of the noise, Delta the L2 sensitivity of the
+vector, and s = sigma / Delta. The smallest delta that holds at epsilon is
 
     delta(epsilon, s) = Phi(1/(2s) - epsilon s) - e^epsilon Phi(-1/(2s) - epsilon s).
 
@@ -22,18 +22,19 @@ stays in it, so the sensitivity does not change. Discrete noise of scale 2^24 is
 (`epsilometer.core.exact_samplers`, Canonne, Kamath and Steinke 2020). The conversion of the sum to floating point is
 post-processing.
 
-- Laplace: noise on integers with P(k) ~ e^(-|k| / 2^24) has a loss of at most epsilon, as on real numbers.
-- Gaussian: let s = 2^24, D(k) ~ e^(-k^2 / 2s^2) the discrete probability of k, and R(k) the probability that a real
-  Gaussian is rounded to k. Averaging e^(-(k u + u^2 / 2) / s^2) over |u| <= 1/2 gives, with c the ratio of the
-  normalisers,
+- Laplace: noise on integers with P(k) ~ e^(-|k| / 2^24) has a loss of at most epsilon, like Laplace noise on real
+  numbers.
+- Gaussian: let s = 2^24. Let D(k) ~ e^(-k^2 / 2s^2) be the discrete Gaussian's probability of k, and R(k) the
+  probability that a real Gaussian is rounded to k. Let c be the ratio of their normalisers. Averaging
+  e^(-(k u + u^2 / 2) / s^2) over |u| <= 1/2 gives
 
       e^(-1 / 8s^2) <= R(k) / (c D(k)) <= e^(k^2 / 24s^4).
 
-  The rounded real Gaussian is post-processing of the calibrated one. If the norm of the noise is at most
-  (sqrt(d) + 13) s, the rounded and the discrete distribution differ by a factor of at most e^eta, for either input,
-  with eta = d / 8s^2 + (sqrt(d) + 13 + Delta / sigma)^2 / 24s^2. The norm is larger with probability tau < 2^-120. So
-  the discrete Gaussian in d dimensions satisfies (epsilon + eta, delta e^eta + tau). For a million dimensions eta is
-  6e-10; for 8,000 dimensions and epsilon 1,000 it is 7e-12.
+  The rounded real Gaussian is post-processing of the calibrated real Gaussian. Suppose that the norm of the noise is at
+  most (sqrt(d) + 13) s. Then the rounded and the discrete distribution differ by a factor of at most e^eta, for either
+  input, with eta = d / 8s^2 + (sqrt(d) + 13 + Delta / sigma)^2 / 24s^2. The norm is larger with probability
+  tau < 2^-120. So the discrete Gaussian in d dimensions satisfies (epsilon + eta, delta e^eta + tau). For a million
+  dimensions eta is 6e-10; for 8,000 dimensions and epsilon 1,000 eta is 7e-12.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.exact_samplers import ExactDraws
 from epsilometer.core.randomness import Noise, open_unit
 
-_GRID = 8  # in an audit, sums are multiples of a power of two of at most 2^-8 scales
+_GRID = 8  # in an audit, sums are rounded to a grid whose step is at most 2^-8 scales of the noise
 _STEPS = 1 << 24  # grid steps per scale of the noise, in a publication
 _CELLS = 1 << 18  # numbers at a time, so that the working arrays stay in the processor's cache
 _SAFE = 1 + 1e-9  # safety factor that exceeds the error of root finding
@@ -80,7 +81,7 @@ def gaussian_log_deltas(epsilons: NDArray[np.float64], scale: float) -> NDArray[
 def gaussian_scale(epsilon: float, delta: float) -> float:
     """Return the smallest sigma / L2 sensitivity at which Gaussian noise is (epsilon, delta)-private, for any epsilon.
 
-    It is the sigma of Balle and Wang 2018, algorithm 1. Raises UserError unless 0 < epsilon and 0 < delta < 1.
+    Algorithm 1 of Balle and Wang 2018 has the same result. Raises UserError unless 0 < epsilon and 0 < delta < 1.
     """
     _check(epsilon, delta)
 
@@ -98,8 +99,8 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
 def classical_gaussian_scale(epsilon: float, delta: float, as_published: bool = False) -> float:
     """Return sigma / L2 sensitivity by the classical formula, sqrt(2 ln(1.25 / delta)) / epsilon.
 
-    Its proof (Dwork and Roth 2014, theorem A.1) needs epsilon < 1. Raises UserError for a larger epsilon. as_published:
-    True to allow a larger epsilon, to reproduce a published mechanism whose claim is false.
+    The formula's proof (Dwork and Roth 2014, theorem A.1) needs epsilon < 1. Raises UserError for epsilon > 1, unless
+    `as_published` is True, which reproduces published mechanisms whose claim is false.
     """
     _check(epsilon, delta)
     if epsilon > 1 and not as_published:
@@ -214,10 +215,10 @@ def add(before: NDArray[np.float32], law: LatentNoise, noise: Noise) -> NDArray[
 
 
 def _uniforms(noise: Noise, columns: int) -> NDArray[np.float64]:
-    """Return uniforms [n, columns] in the open unit interval, row i from stream i.
+    """Return uniforms [n, columns] in the open unit interval. Row i comes from stream i.
 
-    numpy's Philox generator is six times as fast as `Noise` on arrays. One generator object per row costs little, since
-    rows have thousands of numbers.
+    On arrays, numpy's Philox generator is six times as fast as `Noise`. One generator object per row costs little,
+    since rows have thousands of numbers.
     """
     bits = np.empty((len(noise), columns), np.uint64)
     for i, row in enumerate(bits):

@@ -1,11 +1,11 @@
 """Training of an encoder-decoder for DP-BART's variants PR and PR+ (Igamberdiev and Habernal).
 
-The encoder is frozen. The decoder learns to write a public text from the encoder's states of that text, truncated and
-clipped as in the mechanism. For `pr`, each round drops a quarter of the remaining dimensions before its training steps.
-For `pr_plus`, the dropped dimensions are those of the starting model, and fresh noise for one epsilon is added to every
-text at every step.
+The encoder is frozen. The decoder learns to write a public text from the encoder's states of that text. Texts are
+truncated and states are clipped as in the mechanism. For `pr`, each round drops a quarter of the remaining dimensions
+before its training steps. For `pr_plus`, the dropped dimensions are those of the starting model, and fresh noise for
+one epsilon is added to every text's states at every step.
 
-Departures: the paper also trains the encoder, for 20 epochs of 500 steps of 32 texts. For `pr_plus` its authors chose
+Departures: the paper also trains the encoder, for 20 epochs of 500 steps of 32 texts. For `pr_plus` the authors chose
 the checkpoint by hand.
 """
 
@@ -62,10 +62,10 @@ class NoiseAware:
 def train(resource: str | Path, texts: Sequence[str], how: NoiseAware, out: Path) -> dict[str, Any]:
     """Train a model on public texts, write it to the folder `out` with pruning.json, and return the training record.
 
-    resource: an encoder-decoder; for pr_plus, one with a pruning.json if dimensions are to be dropped. In the record,
-    loss_before and loss_after are the cross-entropies of held-out texts under the starting and the trained model,
-    with the dimensions that each keeps. The same call gives the same weights on one kind of processor with the same
-    number of threads. Raises UserError for a model of another kind, too few texts, or a length beyond the window.
+    resource: an encoder-decoder; to drop dimensions with pr_plus, one with a pruning.json. In the record, loss_before
+    and loss_after are cross-entropies of held-out texts, under the starting and the trained model. A model uses only
+    the dimensions that it keeps. The same call gives the same weights on one kind of processor with the same number of
+    threads. Raises UserError for a model of another kind, too few texts, or a length beyond the window.
     """
     if len(texts) < 2 * _HELD_OUT:
         raise UserError(f"training needs at least {2 * _HELD_OUT} texts, got {len(texts)}; give more texts", "EPS-M047")
@@ -116,7 +116,7 @@ class _Task:
             weight.requires_grad_(True)
 
     def loss(self, texts: Sequence[str], used_dimensions: NDArray[np.int64], generator: torch.Generator) -> Tensor:
-        """Return the mean cross-entropy of the texts' pieces."""
+        """Return the mean cross-entropy of the texts' tokens."""
         from transformers.modeling_outputs import BaseModelOutput
 
         model, how = self.model, self.how

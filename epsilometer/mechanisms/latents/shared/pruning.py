@@ -103,7 +103,10 @@ def scores(network: Any, width: int) -> NDArray[np.float64]:
 
 
 def prune_round(left: NDArray[np.int64], score: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the dimensions that remain after a round. Successive rounds leave 576, 432, 324, 243, ... of 768."""
+    """Return the dimensions that remain after a round. Successive rounds leave 576, 432, 324, 243, ... of 768.
+
+    left: the dimensions that remain before the round, ascending; score: the score of every dimension, [width].
+    """
     count = int(len(left) * (1 - SHARE) + 0.5)
     order = np.argsort(-score[left], kind="stable")
     return np.sort(left[order[:count]])

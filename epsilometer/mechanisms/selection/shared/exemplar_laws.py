@@ -11,9 +11,9 @@ exemplars. Except under subset selection, each set is a single exemplar c_i. P(S
 
 Subset selection (Ye and Barg 2018) releases a set of w exemplars. Each exemplar is in the same number of sets, so all
 texts have the same normaliser, which the claim needs. Usually all sets of size w are used. If there are too many, the
-rotations of some fixed random sets are used instead. All pairs of exemplars occur in them about equally often. If pairs
-occurred exactly equally often, these sets would be a block design, and have the same utility as all sets (Park, Nam and
-Lee 2023).
+rotations of some fixed random sets are used instead. All pairs of exemplars occur in these sets about equally often. If
+pairs occurred exactly equally often, the sets would be a block design, and have the same utility as all sets (Park, Nam
+and Lee 2023).
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ class ByDistance:
 
 @dataclass(frozen=True)
 class TwoLevels:
-    """Randomised response on groups of exemplars, then on the exemplars of the released group, half of epsilon each.
+    """Randomised response on groups of exemplars, then on the exemplars of the released group.
+
+    Each of the two steps spends half of epsilon.
 
     group: [m], the index of each exemplar's group.
     """

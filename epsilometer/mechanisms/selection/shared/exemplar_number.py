@@ -1,9 +1,10 @@
 """Choice of the number of exemplars with the highest utility on held-out public texts at a target loss.
 
 With more exemplars the nearest exemplar is more similar, but releasing it as often takes a larger epsilon. For each
-number m, the epsilon is found at which the average loss of guessing between two held-out texts equals the target. The
-chosen m has the largest expected cosine between a text and its release at this epsilon. Held-out texts are used because
-the clustered texts would favour too large an m. Private texts are not used, so the claim does not depend on the choice.
+number m, a search finds the epsilon at which the average loss of guessing between two held-out texts equals the target.
+The chosen m has the largest expected cosine between a text and its release at the epsilon found for m. Held-out texts
+are used because the clustered texts would favour too large an m. Private texts are not used, so the claim does not
+depend on the choice.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from epsilometer.models.encoder import Encoder
 
 Array = NDArray[np.float64]
 NUMBERS = (8, 16, 32, 64, 128, 256, 512)
-_HELD_OUT = 5  # one in 5 public texts is held out
+_HELD_OUT = 5  # about one public text in 5 is held out
 _PAIRS = 300  # number of pairs of held-out texts for the average loss
 _RANGE = (1e-3, 100.0)  # range of epsilon
 

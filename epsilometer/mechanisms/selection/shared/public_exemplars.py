@@ -182,7 +182,10 @@ def central(vectors: NDArray[np.float64], count: int, seed: int) -> list[int]:
 
 
 def embed(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float64]:
-    """Return unit vectors [n, d] of texts: means of their pieces' embeddings, weighted by word counts, at length 1."""
+    """Return unit vectors [n, d] of texts: means of the embeddings of each text's pieces, scaled to length 1.
+
+    The weight of a piece is its number of words plus 1.
+    """
     pieces = [_pieces(text) for text in texts]
     flat = list(dict.fromkeys(piece for parts in pieces for piece in parts))
     vectors = encoder.encode(flat).astype(np.float64)

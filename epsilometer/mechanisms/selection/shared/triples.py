@@ -132,7 +132,7 @@ class TripleCorpus:
 class Clustering:
     """Settings of a corpus of triples.
 
-    clusters:   number of clusters of each clustering.
+    clusters:   for each clustering, its number of clusters.
     dimensions: number of leading dimensions of the embedding to use.
     threshold:  smallest Jaccard similarity of near-duplicates.
     encoder:    name of the sentence encoder.

@@ -17,10 +17,12 @@ INSTRUCTION = (
 
 
 class NoteWriter:
-    """An encoder-decoder or decoder-only model that writes texts. Its chat template is used if it has one.
+    """An encoder-decoder or decoder-only model that writes texts.
 
-    prompt:   {} in it is replaced by the notes. None: only the notes for an encoder-decoder, an instruction with an
-              example for other models.
+    If a decoder-only model has a chat template, prompts follow the template.
+
+    prompt:   a prompt in which {} is replaced by the notes. None: an encoder-decoder reads only the notes, and other
+              models read an instruction with an example.
     longest:  most tokens in a text, a public number.
 
     Raises UserError for a model that does not write text, or a prompt without {}.

@@ -1,22 +1,22 @@
 """Base class of mechanisms in which a language model writes the rewrite by the exponential mechanism on tokens.
 
 Claim: given the tokens sampled so far, the probability of the next token changes by a factor of at most e^epsilon
-between any two private texts (`generation`). A text y_1 ... y_m is the adaptive composition of m such samples, so for
-any two texts
+between any two private texts (`models/generation.py`). A rewrite y_1 ... y_m is the adaptive composition of m such
+samples, so for any two texts
 
     P(y | x) <= e^(m epsilon) P(y | x'),    m <= max_new_tokens.
 
 The end of the sequence is one of the outputs, so the length is sampled, too, and its cost is included. After the end
-nothing is sampled or released. So the claim for whole texts is max_new_tokens times epsilon. This number is public; the
-actual number of tokens is private information.
+nothing is sampled or released. So the claim for whole texts is max_new_tokens times epsilon. max_new_tokens is public;
+the actual number of tokens is private information.
 
-The text does not determine the sampled tokens, since a text can be divided into tokens in several ways. With the
-embedded model, 40 % of rewrites at epsilon 1, and 3 % at 100, are tokenised into other tokens than were sampled. So the
-tokens do not count as released. The likelihood attack sees the tokens, so its success is an upper bound for attacks on
-the text.
+The rewritten text does not determine the sampled tokens, since a text can be divided into tokens in several ways. With
+the embedded model, tokenising the rewritten text gives other tokens than those sampled for 40 % of rewrites at epsilon
+1, and for 3 % at epsilon 100. So the tokens do not count as released. The likelihood attack sees the tokens, so its
+success is an upper bound for attacks on the text.
 
 `as_published: true` stops after as many tokens as the prompt has, like the reference code. That number depends on the
-private text, and its cost is not included: an output longer than another text's prompt excludes that text. The
+private text, and its cost is not included: an output longer than another text's prompt excludes that other text. The
 published claim is epsilon per generated token, for as many tokens as the longer prompt has.
 """
 
@@ -236,7 +236,7 @@ class GenerativeMechanism(OneOfGrid):
     def logits(self, texts: Sequence[str]) -> Iterator[NDArray[np.float32]]:
         """Yield arrays [positions, outputs] of unclipped logits, when the model is forced to repeat each text.
 
-        The logits follow the mechanism's own prompts. `epsilometer bounds` measures clip bounds on them.
+        The model reads the mechanism's own prompts. `epsilometer bounds` measures clip bounds on these logits.
         """
         from epsilometer.models.generation import forced
 

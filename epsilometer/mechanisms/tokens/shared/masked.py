@@ -33,7 +33,7 @@ class MaskMechanism:
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(masked_lm)
-    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # a word has one piece, or pieces spelt alike
+    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # the text shows the pieces by their spelling
 
     resource: str | Path
     clip: Clip | None = None

@@ -2,7 +2,7 @@
 
     P(y | x) ~ exp(epsilon u(x, y) / 2),    u(x, y) = max(0, cos(x, y)).
 
-`epsilometer.mechanisms.words.exponential` contains the proof of its claim.
+`epsilometer.mechanisms.words.exponential` contains the proof of the claim.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
     Words are sampled by inverse CDF from one uniform each. The vocabulary is divided into blocks, and the probabilities
     of all blocks are stored for every private word seen so far. Sampling first finds the block, then computes the law
     within that block. So a new word costs a pass over the vocabulary, and each sample costs the distances of one block.
-    In a small vocabulary each block is one output, and a sample costs no distances.
+    In a small vocabulary each block is one output, and a sample needs no distances.
     """
 
     @abstractmethod
@@ -53,7 +53,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
 
     @cached_property
     def _log_totals(self) -> dict[float, NDArray[np.float64]]:
-        """The ln of each word's normaliser, [V], by epsilon; NaN if not yet computed."""
+        """The natural logarithm of each word's normaliser, [V], by epsilon; NaN if not yet computed."""
         return {}
 
     def _log_weights(

@@ -133,9 +133,9 @@ class _Rule(NamedTuple):
         return cls(np.sin(angle)[:, None], np.log(weights)[:, None], whole, parts)
 
     def shifted(self, values: NDArray[np.float64], slope: int) -> NDArray[np.float64]:
-        """Return a function on the grid [points], shifted by ln cos t for each node: [n, points].
+        """Return a function shifted along the grid by ln cos t, for each node: [n, points].
 
-        Below the grid the function is extrapolated with this slope per unit of ln rho.
+        values: the function on the grid, [points]. Below the grid it is extrapolated, with `slope` per unit of ln rho.
         """
         more = int(-self.whole.min()) + len(_NEIGHBOURS)
         before = values[0] - slope * _STEP * np.arange(more, 0, -1)

@@ -1,10 +1,10 @@
 """Greedy one-dimensional word lists: orders a vocabulary so that neighbours in the list have similar meanings.
 
 This is algorithm 1 of Meisenbacher, Chevli and Matthes, "1-Diffractor", IWSPA 2024: start at a random word, append the
-nearest unused word, and repeat. The search is exact and Euclidean; of equally near words, it takes the first in the
-vocabulary. (The reference code searches approximately, and jumps to an arbitrary word if a word's 50 neighbours are all
-used.) All lists contain the same vocabulary, the intersection of the sources' vocabularies; otherwise an output could
-exclude an input.
+nearest unused word, and repeat. The search is exact and Euclidean. Among equally near words, the search takes the first
+in the vocabulary. (The reference code searches approximately, and jumps to an arbitrary word if a word's 50 neighbours
+are all used.) All lists contain the same vocabulary, the intersection of the sources' vocabularies. Otherwise an output
+could exclude an input.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours
             close, scores, reach = near[word]
             free = unused[close]
             close, scores = close[free], scores[free]
-            # `near` has all words within `reach`. If the nearest unused word may be beyond, search all unused words.
+            # `near` has all words within `reach`. If the nearest unused word may be farther, search all unused words.
             if not len(scores) or scores[0] + slack[word] > reach:
                 if remaining < 0.9 * len(left):
                     still = unused[left]
@@ -143,7 +143,8 @@ def _neighbourhoods(
 ) -> list[tuple[NDArray[np.int32], NDArray[np.float32], np.float32]]:
     """Return for each vector its neighbours in order of score, their scores, and its reach, the largest allowed score.
 
-    The reach is estimated from a sample of the vectors, so that a vector has about `count` neighbours.
+    The score of y is half - x.y, as in `greedy`. The reach is estimated from a sample of the vectors, so that a vector
+    has about `count` neighbours.
     """
     neighbourhoods = []
     step = max(1, len(single) // 1024)

@@ -108,7 +108,7 @@ def mixture(dimensions: int) -> tuple[NDArray[np.float64], Words, float]:
 
     farthest = float(gammainccinv(dimensions, 2.0**-100))  # longer noise has a probability of 2^-100
     spacing = 2 * math.pi / math.sqrt(100 * farthest)  # step in t; the error is about e^-50
-    largest = farthest * math.exp(math.acosh(1 + 40 / farthest))  # nodes beyond have weights below e^-40
+    largest = farthest * math.exp(math.acosh(1 + 40 / farthest))  # nodes beyond it have weights below e^-40
     unit = math.sqrt(largest) * 2.0**-31  # deviations are 2^24 to 2^31 steps
     t = np.arange(math.log(largest) - 14 * math.log(2), math.log(largest), spacing)
     deviations = np.rint(np.exp(t / 2) / unit)

@@ -54,7 +54,7 @@ def infer_tables(attackers: pl.DataFrame) -> Iterator[Table]:
 def kind_table(attackers: pl.DataFrame, heading: str) -> Iterator[Table]:
     """Yield a table of each attacker's balanced accuracy by kind of classifier, if there are several kinds.
 
-    It shows only attackers that read single texts.
+    The table shows only attackers that read single texts.
     """
     single = attackers.filter(pl.col("texts_each") == 1, pl.col("attacker").is_in([CLEAN, STATIC, *LEARNED]))
     if single["kind"].n_unique() < 2:
@@ -72,7 +72,7 @@ def kind_table(attackers: pl.DataFrame, heading: str) -> Iterator[Table]:
 def infer_rows(attackers: pl.DataFrame) -> list[dict[str, Any]]:
     """Return a row per cell and label, with each attacker's balanced accuracy and the strongest attacker's loss.
 
-    It covers attackers that read single texts. An attacker's accuracy is the largest over its kinds and seeds.
+    The rows cover attackers that read single texts. An attacker's accuracy is the largest over its kinds and seeds.
     """
     single = attackers.filter(pl.col("texts_each") == 1, pl.col("attacker").is_in([CLEAN, *SHOWN]))
     best = single.group_by(*CELL, "label", "attacker").agg(pl.max("balanced_accuracy"), pl.first("classes"))
@@ -136,8 +136,8 @@ def further_rows(attackers: pl.DataFrame, attributes: Iterable[str]) -> list[dic
 def stopped_sentences(attackers: pl.DataFrame, alpha: float) -> list[str]:
     """Return a sentence per label: the methods that stop a static attacker, and how often retraining helps attackers.
 
-    McNemar's exact test on the same test texts decides. It is corrected for the number of methods (Holm) and for the
-    choice of the best retrained attacker (`comparison.compare_strongest`). It assumes independent texts.
+    McNemar's exact test on the same test texts decides. The test is corrected for the number of methods (Holm) and for
+    the choice of the best retrained attacker (`comparison.compare_strongest`). The test assumes independent texts.
     """
     sentences = []
     single = attackers.filter(pl.col("texts_each") == 1)

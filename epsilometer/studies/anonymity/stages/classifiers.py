@@ -1,7 +1,7 @@
 """Stage classifiers: classifiers of every requested label, trained on clean texts, and the majority baseline.
 
-The classifiers are saved. Those of attributes are victims and static attackers; those of tasks measure the utility of
-rewrites.
+The classifiers are saved. Classifiers of attributes are victims and static attackers; classifiers of tasks measure the
+utility of rewrites.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 All classifiers and regressions are trained on rewritten texts and tested on clean texts, as in TeDA. Classifiers of
 tasks are also tested on rewritten texts, as in 1-Diffractor. Two attackers of an attribute are tested on rewritten
-texts, because an attacker sees the releases: the static attacker, trained on clean texts (1-Diffractor), and the
-adaptive attacker, trained on rewritten texts.
+texts, because an attacker sees the releases. The static attacker is trained on clean texts (1-Diffractor), the adaptive
+attacker on rewritten texts.
 """
 
 from __future__ import annotations

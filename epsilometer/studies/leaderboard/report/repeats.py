@@ -1,7 +1,7 @@
 """Detection of rows that repeat at several losses, at the second budget (`TAIL`).
 
 If delta at 4 nats, not the loss, limits the budget, then a larger loss allows no larger budget. The rows are then equal
-up to random noise and the precision of the search. Rows also repeat if a mechanism has no budget at several losses, for
+up to random noise and the precision of the search. Rows also repeat if a mechanism lacks a budget at several losses for
 the same reason. Tables show a repeated row once, at the smallest of its losses; the row is in the tiers of each loss.
 """
 

@@ -137,7 +137,7 @@ def standings(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
       large, so the mechanism would deserve a larger budget;
     - rows whose loss exceeds the target;
     - a mechanism that is alone in its class;
-    - a row whose mean cosine is at most that of one sentence for all. It takes part in the tests.
+    - a row whose mean cosine is at most that of one sentence for all. Such a row still takes part in the tests.
     """
     marked = with_repeats(rows)
     of_shown = figures.rename({"loss": "shown_at"})

@@ -1,4 +1,7 @@
-"""Stage leaderboard_corpora@dataset: F1 from corpora released whole or text by text, all of the same public texts."""
+"""Stage leaderboard_corpora@dataset: F1 from corpora that are released whole or text by text.
+
+All releases consist of the same public texts.
+"""
 
 from __future__ import annotations
 

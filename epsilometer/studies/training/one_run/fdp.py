@@ -2,7 +2,7 @@
 
 A claim is a **profile**: pairs (epsilon, delta) that are all valid at once, for neighbours in both orders. It says that
 P_u(S) <= F(P_u'(S)) for every event S and all neighbours u, u'. Here F(x) is the minimum of e^epsilon x + delta over
-all pairs, which is concave and increasing; F = 1 - f in the notation of f-differential privacy. One pair is (epsilon,
+all pairs. F is concave and increasing; in the notation of f-differential privacy, F = 1 - f. One pair is (epsilon,
 delta)-differential privacy; many pairs approach the curve of a Gaussian, or of a whole training run, from above.
 
 **The bound** (Mahloujifar, Melis and Chaudhuri 2024, arXiv:2410.22235, with two candidates per coin). The mechanism
@@ -20,14 +20,14 @@ Write S_t = P(W >= t) and B_t = S_(t+1) + ... + S_c. The left side is (t S_(t+1)
 
 The right side grows with every S_j for j > t. So the smallest S_0 compatible with P(W >= v) >= tau comes from this
 recursion: start with S_v = tau and S_j = 0 for j > v, and take each S_t as small as this inequality and S_t >= S_(t+1)
-allow. Once S_t = S_(t+1), all further values are equal to it: t S_(t+1) + B_t and B_t - (c - t) S_(t+1) no longer
+allow. Once S_t = S_(t+1), all further values are equal to S_t: t S_(t+1) + B_t and B_t - (c - t) S_(t+1) no longer
 change, so the inequality requires no more. If S_0 exceeds 1, then P(W >= v) < tau. The **p-value** of v right guesses
 is the largest tau for which S_0 does not exceed 1. Apart from rounding, nothing is approximated.
 
 For a pure epsilon (delta = 0), binomial laws attain every inequality, so the bound is hardly weaker than
-`coins.p_value`. For a delta of about 1 / n the bound is much stronger: 1,000 right guesses of 1,000, among 5,000 coins,
-prove an epsilon of 5.80 at delta = 1/5,056 and 95 % confidence, while `coins` proves 3.50. If delta is above the
-significance level, nothing can be proved: with probability delta, a mechanism may reveal all coins.
+`coins.p_value`. For a delta of about 1 / n the bound is much stronger. With 5,000 coins, 1,000 right guesses of 1,000
+prove an epsilon of 5.80 at delta = 1/5,056 and 95 % confidence; `coins` proves 3.50. If delta is above the significance
+level, nothing can be proved: with probability delta, a mechanism may reveal all coins.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def refuted(right: int, guesses: int, coins: int, claim: Profile, *, level: floa
 def p_value(counts: Counts, claim: Profile) -> float:
     """Return the smallest p-value of any pair under a claim for one coin; at least e^-600.
 
-    It may be too large by a relative error of 1e-6, but is never too small.
+    The result may be too large by a relative error of 1e-6, but is never too small.
     """
     low, high = _SMALLEST, 0.0
     if (left := counts.refuting(claim, 1.0)) is None:

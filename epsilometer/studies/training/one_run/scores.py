@@ -3,10 +3,10 @@
 Before the training, a fair coin for each canary decides whether the training includes it (or which of its two versions
 is included). Afterwards, every canary gets a score from the training's output; a larger score means that the
 canary was likelier included. The adversary makes r guesses: "in" for the r / 2 canaries with the highest scores, and
-"out" for the r / 2 with the lowest. It abstains on the others.
+"out" for the r / 2 with the lowest. It abstains on the other canaries.
 
 The number r may be fixed beforehand. Otherwise several values are tried: the number of all canaries, half of it, a
-quarter, and so on. Each is tested at an equal share of alpha (Bonferroni), and the best result counts. Ties
+quarter, and so on. Each number is tested at an equal share of alpha (Bonferroni), and the best result counts. Ties
 are broken by a separate random stream, independent of the coins. Each bound is proved at confidence 1 - alpha / 2:
 
 - `steinke`: the epsilon at delta by Steinke, Nasr and Jagielski 2023 (`coins`), valid for any mechanism;

@@ -1,8 +1,8 @@
 """The table of a membership audit: the results of each attack on one target.
 
-There is a row for each attack, at error alpha, and a row `strongest` for the attack with the largest area under the ROC
-curve. Because the best of m attacks is chosen afterwards, this row uses alpha / m (Bonferroni). The row's loss is the
-largest of all attacks, also at alpha / m. `results.rates` describes the coverage of the intervals.
+There is a row for each attack, at error probability alpha, and a row `strongest` for the attack with the largest area
+under the ROC curve. Because the best of m attacks is chosen afterwards, this row uses alpha / m (Bonferroni). The row's
+loss is the largest of all attacks, also at alpha / m. `results.rates` describes the coverage of the intervals.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from epsilometer.studies.training.results.rates import (
 class Target:
     """A model under attack, and q examples.
 
-    of:         the columns that identify its rows.
+    of:         the columns that identify the model's rows.
     inside:     bool [q], whether the model was trained on the example.
     right:      bool [q], whether the model classifies the example correctly.
     scores:     [q] by attack; NaN for examples that the attack does not score.

@@ -1,10 +1,10 @@
 """Areas under ROC curves at several noise levels on the same examples, with their covariance.
 
 The models of all levels are scored on the same members and others. An example that is easy for one model is usually
-easy for another, so areas are positively correlated over the choice of examples, and their difference has a far smaller
-error than either area. Let V_l(x) be the share of the others whose score at level l is below that of member x, and
-W_l(y) the share of the members whose score is above that of y, one of the others; equal scores count half. The area at
-level l is the mean of V_l, and for many examples
+easy for another. So two areas are positively correlated over the choice of examples, and their difference has a far
+smaller error than either area. Let V_l(x) be the share of the others whose score at level l is below the score of
+member x. Let W_l(y) be the share of the members whose score is above the score of y, one of the others. Equal scores
+count half. The area at level l is the mean of V_l, and for many examples
 
     cov(area_k, area_l) = cov(V_k, V_l) / n + cov(W_k, W_l) / m
 

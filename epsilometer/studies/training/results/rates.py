@@ -8,15 +8,15 @@ P(member > other) + P(equal) / 2.
 Given the model and the references, scores of different examples are independent. So an interval describes the attack on
 other examples *of this model*. It does not cover another training run, whose model has memorised other texts; runs with
 several seeds show this variation. For the same reason, `loss` is a result about this model and does not refute a claim.
-A claim is about the randomness of training, which `auditing.estimation.coins` tests.
+A claim is about the randomness of training; `auditing.estimation.coins` tests such claims.
 
-- `area`: the variance is that of DeLong, DeLong and Clarke-Pearson (1988), the interval is on the logit scale (Pepe
+- `area`: the variance is that of DeLong, DeLong and Clarke-Pearson (1988), and the interval is on the logit scale (Pepe
   2003).
 - Rates at a threshold are binomial if the threshold does not depend on the examples (Clopper and Pearson). So examples
   are split: thresholds are set on the first half, and rates are measured on the second (`halves`).
 - `leakage`: TPR - FPR, the adversary's advantage (Yeom, Giacomelli, Fredrikson and Jha 2018).
 - `loss`: ln((TPR - delta) / FPR) for an adversary who names members, or ln((TNR - delta) / FNR) for one who names
-  non-members (`successes.loss_by_rates`). The first half of the examples determines which of the two is used.
+  non-members (`successes.loss_by_rates`). The first half of the examples determines which of these two losses is used.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Interval:
 class MembershipScores:
     """Scores of members, inside [n], and of others, outside [m]; larger for members. They may be infinite.
 
-    Raises UserError if either is empty or contains NaN.
+    Raises UserError if `inside` or `outside` is empty or contains NaN.
     """
 
     inside: NDArray[np.float64]
@@ -112,8 +112,8 @@ def area_of(value: float, variance: float, pairs: int, alpha: float) -> Interval
     """Return the interval of an area with this variance, at confidence 1 - alpha, valid for many examples.
 
     pairs: the number of disjoint pairs of one member and one other. If the variance is 0, as when all members score
-    above all others, the interval is that of Clopper and Pearson for `pairs` trials of one outcome. With few pairs, the
-    estimated variance is unreliable, so the interval is never narrower than this exact one.
+    above all others, the interval is that of Clopper and Pearson for `pairs` trials with equal outcomes. With few
+    pairs, the estimated variance is unreliable, so the interval is never narrower than this exact one.
     """
     slack = 1 - (alpha / 2) ** (1 / pairs)
     low, high = max(0.0, value - slack), min(1.0, value + slack)

@@ -6,7 +6,7 @@ gradient and P_x the law of its release. W is the cosine between a von Mises-Fis
 cosine between a uniform direction and this mean.
 
 **Information** (nats). For any distribution Q of outputs, I(X; Y) <= E_x KL(P_x || Q). With Q the noise about the
-origin, KL is |v_x|^2 / 2 sigma^2 <= 1 / (2 sigma^2). With Q uniform on the sphere, it is kappa E W - ln E e^(kappa U)
+origin, KL is |v_x|^2 / 2 sigma^2 <= 1 / (2 sigma^2). With Q uniform on the sphere, KL is kappa E W - ln E e^(kappa U)
 for each part. A text whose identification takes more nats than this can be identified from its gradient only by luck.
 
 **Exact matches** (Hayes, Mahloujifar and Balle, NeurIPS 2023). Let p0 be the probability that the best guess without
@@ -20,7 +20,8 @@ By Neyman and Pearson, the best S is a half-space or a cap. For Gaussian noise, 
 one von Mises-Fisher draw, f(p0) = P(W > c), where P(U > c) = p0.
 
 **Two texts.** For Gaussian noise, the likelier text is the source with probability Phi(distance / 2 sigma), where
-distance is that of the two clipped gradients. Let u and u' be the directions of the gradients in R^d, y a draw
+distance is the distance between the two clipped gradients. Let u and u' be the directions of the gradients in R^d, y a
+draw
 about u, and q uniform on the unit vectors orthogonal to u. Let v be the unit vector along u - u', a = v'u = |u - u'| /
 2, and r the cosine of a uniform direction of R^(d-1). Then
 

@@ -63,7 +63,7 @@ def paired(values: NDArray[np.float64]) -> Moves:
     signs = np.sign(Noise.named(_FLIPS, "well behaved").uniforms(texts) - 0.5) if more else _every_sign(texts)
 
     def p(i: int, j: int) -> float:
-        """Return the share of sign patterns with a sum of differences as large as that of level i minus level j."""
+        """Return the share of sign patterns whose sum of differences, level i minus j, reaches the observed sum."""
         differences = values[i] - values[j]
         as_large = ~(signs @ differences < differences.sum() - 1e-12)  # negated, so that NaN counts as large
         return float((more + as_large.sum()) / (more + len(signs)))
@@ -74,8 +74,9 @@ def paired(values: NDArray[np.float64]) -> Moves:
 def by_covariance(of: Areas) -> Moves:
     """Test a curve of areas on the same examples, from the least noise to the most.
 
-    A difference d may have no variance, for example between an attack that is always right and a constant guess. Its
-    p-value is then exp(-pairs d^2 / 2), the bound of Hoeffding (1963, section 5) on means over pairs of two samples.
+    A difference d may have no variance, for example between a level at which the attack is always right and a level at
+    which its guess is constant. Its p-value is then exp(-pairs d^2 / 2), the bound of Hoeffding (1963, section 5) on
+    means over pairs of two samples.
     """
 
     def p(i: int, j: int) -> float:

@@ -1,9 +1,9 @@
 """LoRA: trainable low-rank updates of frozen linear layers (Hu et al. 2022).
 
-A layer W x + b becomes W x + b + B A x, with A [rank, inputs] and B [outputs, rank]: rank (inputs + outputs) parameters
-instead of inputs x outputs. B starts at 0, so that the network starts unchanged; A is uniform between -1 and 1 over the
-square root of the number of inputs, as in peft with `lora_alpha` equal to the rank and no dropout. The classifier (for
-GPT-2 the scorer) is trained in full, because it may be new.
+A layer W x + b becomes W x + b + B A x, with A [rank, inputs] and B [outputs, rank]. This trains rank (inputs +
+outputs) parameters instead of inputs x outputs. B starts at 0, so that the network starts unchanged. A starts uniform
+between -1 / sqrt(inputs) and 1 / sqrt(inputs), as in peft with `lora_alpha` equal to the rank and no dropout. The
+classifier (for GPT-2 the scorer) is trained in full, because it may be new.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DOWN, UP = "down", "up"  # A and B
 
 
 def adapt(network: Any, rank: int, targets: Sequence[str], generator: np.random.Generator) -> list[str]:
-    """Add an adapter, in place, to every linear layer whose name is or ends in one of `targets`, such as "query".
+    """Add an adapter, in place, to every linear layer whose name equals or ends in one of `targets`, such as "query".
 
     network: from `general.network`. Returns the names of the tensors to train, for `general.trainable`. Raises
     UserError if a target matches no layer.

@@ -34,7 +34,8 @@ sqrt(1 - w_i^2) / |z_i - t_i u_i|. Let M be the span of the means, r its dimensi
        sum = sum_i (w_i - s_i t_i) u_i + l n + (sum_i s_i e_i - l h),    l = length / |n - h|.
 
    The last term, in M, is small because all s_i / c_i are nearly l. It is computed as a combination of the means,
-   whose coefficients may be large if means are nearly dependent, equal or opposite. This does no harm to a small term.
+   whose coefficients may be large if means are nearly dependent, equal or opposite. Large coefficients do no harm,
+   because the term is small.
 
 This is exactly the law of the average of L separate draws (`average_of_draws`, the reference in tests). It costs one
 normal vector, one product with it and one weighted sum; the rest works on L x L matrices. If d - r < L, the draws are
@@ -45,8 +46,8 @@ any other draw is at most 2 kappa. Gradients that are not finite count as zero.
 
 The vector n and sums of gradients are float32. Their rounding moves a draw by 1e-7 of its noise, or a mean by 1e-7 of
 its length, and so adds 1e-7 of the claimed loss. A mean that is nearer than 1e-5.5 to the span of others is treated as
-part of the span, which adds 3e-6 kappa to the loss of its example. docs/concepts/security-releases.md explains the
-effect on a release.
+part of the span. This adds 3e-6 kappa to the loss of the mean's example. docs/concepts/security-releases.md explains
+the effect on a release.
 """
 
 from __future__ import annotations

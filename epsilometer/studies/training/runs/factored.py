@@ -34,7 +34,7 @@ class Factor:
 
     left:  [..., L, m], the u of each example.
     right: [..., L, n], the v of each example; None for a tensor with one axis.
-    Axes before L index models of the same shape; either side may lack them.
+    Axes before L index models of the same shape; `left` or `right` may lack these axes.
     """
 
     left: NDArray[np.float32]
@@ -62,7 +62,10 @@ class Factor:
             np.matmul(left.swapaxes(-1, -2), self.right, out=out)
 
     def product(self, tensor: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Return the gradients' inner products [..., L] with a tensor [..., m, n] or [..., m], in its precision."""
+        """Return the gradients' inner products [..., L] with a tensor [..., m, n] or [..., m].
+
+        They are computed in the tensor's precision.
+        """
         if self.right is None:
             product: NDArray[np.float64] = (self.left @ tensor[..., None])[..., 0].astype(np.float64)
             return product
@@ -143,7 +146,7 @@ class FactoredGradients:
         return out
 
     def part(self, number: int) -> FactoredGradients:
-        """Return the gradients of one tensor. An example that is not finite in any tensor is zero in all of them."""
+        """Return the gradients of one tensor. An example that is not finite in some tensor is zero in all."""
         return FactoredGradients([self.finite[number]])
 
     @property

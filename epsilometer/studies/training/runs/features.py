@@ -1,7 +1,8 @@
-"""Hidden states of a frozen network, one per text: the inputs of the trainable layers in `heads`.
+"""Hidden states of a frozen network, one per text. They are the inputs of the trainable layers in `heads`.
 
 All layers below the trained ones are frozen and in evaluation mode, without dropout. So a text's state is the same in
-every epoch and is computed once. In the paper (cited in `heads`), transformers' training mode leaves dropout on.
+every epoch and is computed once. The paper (cited in `heads`) uses transformers' training mode, which leaves dropout
+on.
 
 BERT:   the last hidden state of the first token, [CLS], computed by `models/bert.py`. A BERT with an activation other
         than the exact GELU is computed by transformers.
@@ -10,8 +11,8 @@ GPT-2:  the state of the last token that is not padding, before the last norm, c
         cannot change its state.
 
 A text is truncated after `length` tokens, including special tokens. A special token that is written in a text counts as
-plain characters. A state depends only on its text. In particular, it does not depend on the other texts of the batch:
-the text's length determines the batch's width, and the width determines the number of rows.
+plain characters. A state depends only on its text, not on the other texts of the batch: the text's length determines
+the batch's width, and the width determines the number of rows.
 """
 
 from __future__ import annotations

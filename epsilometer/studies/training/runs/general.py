@@ -4,10 +4,10 @@ This slow method is for parameters whose gradients have no closed form in `heads
 adapters (LoRA, Hu et al. 2022). `NetworkHead` can replace a head, also in the training loop. Its inputs are the token
 ids [L, length] of L examples (`Tokens.padded`) instead of hidden states.
 
-The gradients of a micro-batch (examples x d numbers, for d parameters) come from one `vmap` of one `grad`. Those of a
-whole batch are stored if they take at most MEMORY bytes. Otherwise each quantity (norms, inner products) takes another
-pass through the micro-batches. A weighted sum of gradients is then computed as the gradient of the weighted losses, by
-one backward pass per micro-batch. The size of micro-batches affects only float32 rounding.
+The gradients of a micro-batch (examples x d numbers, for d parameters) come from one `vmap` of one `grad`. The
+gradients of a whole batch are stored if they take at most MEMORY bytes. Otherwise each quantity (norms, inner products)
+takes another pass through the micro-batches. A weighted sum of gradients is then computed as the gradient of the
+weighted losses, by one backward pass per micro-batch. The size of micro-batches affects only float32 rounding.
 
 A tensor that two layers share is one parameter: it is counted once, and its gradient is the sum over both layers. The
 network is in evaluation mode, without dropout, and no layer mixes examples.
@@ -243,7 +243,7 @@ class MicroGradients:
 
 
 def network(model: str | Path, classes: int, noise: Noise) -> Module:
-    """Load a BERT or GPT-2 with a classifier with transformers, in evaluation mode.
+    """Load a classifying BERT or GPT-2 with transformers, in evaluation mode.
 
     model: anything that `models.locate` finds; noise: one random stream, for weights that the checkpoint lacks.
     Raises UserError for another architecture and for fewer than two classes.

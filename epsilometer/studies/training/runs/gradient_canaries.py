@@ -1,13 +1,13 @@
 """Canaries that are gradients: an audit of a training's noise and sampling by the strongest adversary, without a model.
 
-Each canary has its own axis. When its text enters a batch, its gradient has length `LENGTH` along this axis, which
-clipping or scaling reduces to 1. One fair coin per canary decides whether it is included (neighbours added or removed),
-or which of two directions its gradient has (neighbours replaced). All other texts share one gradient, along one further
-axis.
+Each canary has its own axis. When its text enters a batch, its gradient has length `LENGTH` along this axis. Clipping
+reduces this length to the clipping length, and scaling reduces it to about 1. One fair coin per canary decides whether
+it is included (neighbours added or removed), or which of two directions its gradient has (neighbours replaced). All
+other texts share one gradient, along one further axis.
 
 A white-box adversary sees every update and reads canary i from coordinate i. Let x_t be this coordinate at step t, in
 units in which an included canary adds 1. Gaussian noise is the same on every coordinate, so other dimensions can be
-left out. For directional noise the number of dimensions matters, so updates have all of them. Updates from such
+left out. For directional noise the number of dimensions matters, so updates keep all dimensions. Updates from such
 gradients are useless for real texts, so no model is trained on them.
 
 **Scores** are computed over all T steps, with sampling rate q and noise of deviation s on a coordinate.
@@ -19,8 +19,8 @@ gradients are useless for real texts, so no model is trained on them.
   deviation s.
 - `sum`: the sum of x_t, the score of published audits. With sampling, it proves about half the loss of `likelihood`.
 - `placed`, for fixed batches: the sum of x over the steps of the canary's own batch. This score is for an adversary who
-  knows the order of batches, the one that accountants of fixed batches assume. So it cannot refute a claim that assumes
-  a secret order.
+  knows the order of batches, as accountants of fixed batches assume. So the score cannot refute a claim that assumes a
+  secret order.
 - `spread`: the largest x_t minus the smallest, which reveals inclusion if all steps have the same noise.
 """
 
@@ -147,7 +147,10 @@ def run(canaries: Canaries, noise: TrainingNoise, schedule: Schedule, seed: int 
 
 
 def _units(noise: TrainingNoise, schedule: Schedule, size: int) -> tuple[float, float]:
-    """Return a canary's contribution to the sum of a step, and the noise's deviation on a coordinate divided by it."""
+    """Return the unit and the noise's deviation on a coordinate, in units.
+
+    The unit is a canary's contribution to the sum of a step.
+    """
     release = noise.release((size,))
     if isinstance(release, VonMisesFisher):
         unit = mean_cosine(release.kappa, size)

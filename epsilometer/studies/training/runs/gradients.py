@@ -1,8 +1,8 @@
 """Per-example gradients of a batch, with the operations that noise needs: norms, inner products, weighted sums.
 
 An `ExampleGradients` stores either the factors of a head's gradients (`factored`) or a matrix (`DenseGradients`). With
-factors, all operations have closed forms, and no example's gradient is formed; for bert-base's head with two classes
-(`heads`), a gradient has 592,130 numbers.
+factors, all operations have closed forms, and no example's gradient is formed. For bert-base's head with two classes
+(`heads`), each gradient would have 592,130 numbers.
 
 A gradient that is not finite counts as zero. Otherwise one text could make the sum of a step NaN, which would reveal
 that the text is in the batch.
@@ -124,6 +124,6 @@ class DenseGradients:
         return out
 
     def part(self, number: int) -> DenseGradients:
-        """Return the gradients of one tensor. A row that is not finite in any tensor is zero in all of them."""
+        """Return the gradients of one tensor. A row that is not finite in some tensor is zero in all of them."""
         start = sum(self.parts[:number])
         return DenseGradients(self.finite[:, start : start + self.parts[number]])

@@ -114,7 +114,7 @@ class Head(ABC):
         return softmax(self.logits(states))
 
     def log_probabilities(self, states: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Return the logarithms [..., L, classes] of `probabilities`, which are finite even if these underflow."""
+        """Return the logarithms [..., L, classes] of `probabilities`; finite even if a probability underflows."""
         logits = self.logits(states).astype(np.float64)
         logits -= logits.max(axis=-1, keepdims=True)
         logits -= np.log(np.exp(logits).sum(axis=-1, keepdims=True))

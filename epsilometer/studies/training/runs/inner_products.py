@@ -8,11 +8,11 @@ and e_t the derivatives of the loss with respect to the outputs, for the tokens 
     norm's weight:            g = sum_t e_t * n_t,   n_t the normalised input;
     table of embeddings:      row r is the sum of the e_t at tokens r: |G|^2 = sum_{s,t: r_s = r_t} e_s'e_t.
 
-The inner product of two gradients has the form of a squared length, with s over the tokens of one text and t over those
-of the other. So one forward and one backward pass over many texts of one length are enough, and no text's gradient, of
-millions of numbers, is formed. For norms alone, this is known as ghost clipping (Li, Tramer, Liang and Hashimoto, ICLR
-2022). All operations are torch operations on activations, so the results can be differentiated with respect to the
-input word embeddings. The results equal those from autograd's gradients up to float32 rounding.
+The inner product of two gradients has the form of a squared length, with s over the tokens of one text and t over the
+tokens of the other. So one forward and one backward pass over many texts of one length are enough, and no text's
+gradient, of millions of numbers, is formed. For norms alone, this is known as ghost clipping (Li, Tramer, Liang and
+Hashimoto, ICLR 2022). All operations are torch operations on activations, so the results can be differentiated with
+respect to the input word embeddings. The results equal those from autograd's gradients up to float32 rounding.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def mean_products(
 ) -> Products:
     """Return the products [1, m] of the mean gradient of texts of any lengths.
 
-    Each group of texts of one length is read in one pass; the tokens of all groups are then treated like those of one
-    text. texts: token ids [T] or word embeddings [T, width] of each text; other arguments are as in `products`.
+    Each group of texts of one length is read in one pass; the tokens of all groups are then treated like the tokens of
+    one text. texts: token ids [T] or word embeddings [T, width] of each text; other arguments are as in `products`.
     """
     losses, layers = _read_all(model, texts, labels, create_graph=create_graph)
     with torch.set_grad_enabled(create_graph):

@@ -1,13 +1,13 @@
 """The computation of an update from per-example gradients: clipping or scaling, noise, and a division.
 
 The update is (noisy sum) / (q N). For N examples sampled at rate q, q N is the public expected batch size
-(`accounting.schedule`), not the actual batch size, which would reveal how many examples are in the batch. An empty
-batch is a step like any other, and its update is noise alone.
+(`accounting.schedule`). The actual batch size is not used, because it would reveal how many examples are in the batch.
+An empty batch is a step like any other, and its update is noise alone.
 
 | class | each gradient | noise | sensitivity of the sum to adding or removing one example |
 |---|---|---|---|
 | `GaussianNoise` | clipped to length C | sigma C on the sum | C |
-| `DirectionalNoise` | scaled to length 1 | a von Mises-Fisher draw about each | none: its neighbours are replacements |
+| `DirectionalNoise` | scaled to length 1 | a von Mises-Fisher draw about each | none: it protects replaced examples |
 | `ScaledNoise` | divided by its length + gamma | sigma on the sum | 1 |
 | `NoNoise` | clipped to length C, or unchanged | none | C, or unlimited |
 
@@ -15,11 +15,11 @@ Sources: Abadi et al. 2016, "Deep learning with differential privacy", algorithm
 2023, "Automatic clipping", with gamma 0 for scaling to length 1. The sensitivity to replacing an example is twice as
 large.
 
-Sensitivities are over all parameters together, not per tensor. The noise on the sum has deviation sigma C, so on the
-mean it has sigma C / (q N). Each step samples its own noise from the given generator.
+Sensitivities are over all parameters together, not per tensor. The noise on the sum has deviation sigma C, so the noise
+on the mean has deviation sigma C / (q N). Each step samples its own noise from the given generator.
 
-With a generator of the operating system (`core.system`), the noise is for a release: it is sampled in float64, and the
-update is rounded to a public grid (`normals`). Seeded generators can be inverted and are only for audits.
+A generator of the operating system (`core.system`) is for releases: the noise is sampled in float64, and the update is
+rounded to a public grid (`normals`). Seeded generators can be inverted and are only for audits.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class TrainingNoise(Protocol):
         ...
 
     def release(self, parts: Sequence[int]) -> Release | None:
-        """Return the release of a step for an accountant, or None if it has no epsilon.
+        """Return the release of a step for an accountant, or None if the step has no epsilon.
 
         parts: the lengths of the tensors.
         """
@@ -78,7 +78,7 @@ class GaussianNoise:
         return _noised(gradients, weights, self.sigma * self.clip, expected_batch=expected_batch, generator=generator)
 
     def release(self, parts: Sequence[int]) -> Release:
-        """Return Gaussian noise of deviation sigma on vectors of length 1, equivalent for every clipping length."""
+        """Return Gaussian noise of deviation sigma on vectors of length 1. The clipping length cancels."""
         return Gaussian(self.sigma)
 
 

@@ -5,10 +5,10 @@ optimiser uses no other information about private texts, so a claim for the nois
 trained head by post-processing. The claim does not cover the choice of settings. Nor does it cover the statistics in
 `Trained` (norms, losses), which are computed from private texts without noise and stay in data/.
 
-Each step has its own random streams for the batch, dropout masks and noise. These depend on the seed and
-the step. The noise stream also depends on the settings of the noise, so no two steps or levels have the same noise.
-Seeded streams are for audits. A training whose head is published must use the operating system's randomness
-(`seed=None`). A resumed seeded run gives the same bytes as one that was not interrupted.
+Each step has its own random streams for the batch, dropout masks and noise. These streams depend on the seed and the
+step. The noise stream also depends on the settings of the noise, so no two steps or levels have the same noise. Seeded
+streams are for audits. A training whose head is published must use the operating system's randomness (`seed=None`). A
+resumed seeded run gives the same bytes as one that was not interrupted.
 """
 
 from __future__ import annotations
@@ -90,10 +90,11 @@ def train(
 
     states: [N, width].
     labels: [N], indices of classes.
-    checkpoint: a file that is written from time to time and deleted at the end; an existing one is resumed from.
+    checkpoint: a file that is written from time to time and deleted at the end. If the file exists, the training
+    resumes from it.
 
     Raises UserError, before the first step, if texts and labels do not fit the schedule or the head, if there are fewer
-    than two classes, or if the checkpoint belongs to other settings, texts or another head.
+    than two classes, or if the checkpoint belongs to other settings, other texts or another head.
     """
     _check(head, states, labels, settings, checkpoint=checkpoint)
     run = _Run(replace(head, vector=head.vector.copy()), optimiser(settings.optimizer, settings.rate), settings)

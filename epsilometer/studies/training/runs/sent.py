@@ -4,9 +4,9 @@ There are two kinds of noise:
 
 - **as in training** (`runs.noise`): each text's gradient is clipped or scaled, noise is added to the sum or to each
   direction, and the result is divided by the public batch size. The accountants cover this noise.
-- **as published with the attacks** (`OnMean`): noise of the same scale on every coordinate is added to the mean of the
-  unclipped gradients: Laplace noise (the default of the library breaching) or Gaussian noise (LAMP's defence). A text's
-  gradient is not bounded, so this noise gives no privacy and claims nothing.
+- **as published with the attacks** (`OnMean`): noise is added to the mean of the unclipped gradients, with the same
+  scale on every coordinate. It is Laplace noise (the default of the library breaching) or Gaussian noise (LAMP's
+  defence). A text's gradient is not bounded, so this noise gives no privacy and claims nothing.
 
 The receiver knows the labels, the number of texts and their lengths in tokens, as the attacks assume.
 """

@@ -233,7 +233,7 @@ def _loaded(folder: Path, objective: Objective, classes: int, seed: int) -> tupl
 
 
 def _special(tokenizer: Any) -> frozenset[int]:
-    """Return the ids of special tokens. The unknown token counts only if it also serves as one, such as padding."""
+    """Return the ids of special tokens, with the unknown token only if it also has a special role, such as padding."""
     ids = (getattr(tokenizer, f"{name}_token_id", None) for name in _PLACED)
     return frozenset(token for token in ids if token is not None)
 

@@ -6,8 +6,8 @@ training texts were balanced. Other differences between the splits of a data set
 none.
 
 - `overlapping` (Carlini et al. 2022): each reference trains on half of the asked texts and on all training texts that
-  are not asked about, together N texts, like the target. References come in pairs with complementary halves. So if the
-  number of references is even, every asked text is in the training sets of exactly half of them. The adversary thus
+  are not asked about. These are N texts, as for the target. References come in pairs with complementary halves. So if
+  the number of references is even, every asked text is in the training sets of exactly half of them. The adversary thus
   knows every training text except the asked ones, as differential privacy assumes.
 - `disjoint` (IEEE Access 13, 2025, table 6: 11 models on parts of 259 texts): each reference trains on N texts that are
   not asked about and that no other model uses. So the target's training texts must be a small part of the data.

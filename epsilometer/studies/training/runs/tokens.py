@@ -108,7 +108,7 @@ def attention(there: NDArray[np.bool_], causal: bool) -> NDArray[np.float32]:
     """Return the bias on attention scores, [n, 1, t, t]: 0 for visible tokens, the smallest float32 for others.
 
     there: [n, t], whether each position is text; causal: whether a token sees only earlier tokens. transformers uses a
-    mask of four axes unchanged. From a mask of two axes, it might choose another kernel depending on the values.
+    mask of four axes unchanged. For a mask of two axes, it might choose another kernel, depending on the mask's values.
     """
     count, length = there.shape
     seen = np.broadcast_to(there[:, None, None, :], (count, 1, length, length))

@@ -1,4 +1,4 @@
-"""Stage candidates@name: guess from which of k texts a client's gradient was computed.
+"""Stage candidates@name: guess which of k texts a client's gradient was computed from.
 
 The guess needs only inner products of gradients, so no model is loaded.
 """

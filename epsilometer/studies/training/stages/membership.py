@@ -43,7 +43,7 @@ def main(name: str) -> None:
 
 
 def _scores(attack: MembershipAttack, evidence: Evidence, begun: Parts, number: str) -> NDArray[np.float64]:
-    """Return the attack's scores, from `begun` if an interrupted run finished it. number: its key in `begun`."""
+    """Return the attack's scores, from `begun` if an interrupted run finished them. number: their key in `begun`."""
     if number not in begun:
         with begun.part(number) as folder:
             tables.write_array(attack.score(evidence), folder / "scores.npy")

@@ -1,4 +1,4 @@
-"""Stage reconstruction@name: measure how much attacks recovered of the texts behind clients' gradients."""
+"""Stage reconstruction@name: measure the attacks' recovery of the texts behind clients' gradients."""
 
 from __future__ import annotations
 

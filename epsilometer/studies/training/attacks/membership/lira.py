@@ -1,17 +1,17 @@
-"""LiRA: the likelihood ratio of the target's answer, between models that were trained on the example and models that
-were not (Carlini, Chien, Nasr, Song, Terzis and Tramer, S&P 2022, arXiv:2112.03570).
+"""LiRA: the ratio of the likelihoods of the target's answer under models that were trained on the example and under
+models that were not (Carlini, Chien, Nasr, Song, Terzis and Tramer, S&P 2022, arXiv:2112.03570).
 
 phi = ln(p / (1 - p)), where p is the probability of the label, is nearly normal over models. For each example, the mean
-and variance of phi are estimated from the shadow models that were trained on it (m_in, v_in), and from the others
-(m_out, v_out):
+and variance of phi are estimated from the shadow models that were trained on it (m_in, v_in), and from the other shadow
+models (m_out, v_out):
 
     online:  score = ln N(phi; m_in, v_in) - ln N(phi; m_out, v_out)
     offline: score = (phi - m_out) / sqrt(v_out), monotone in P(N(m_out, v_out) < phi).
 
-With 64 shadow models or more, variances are estimated for each example. With fewer, such estimates are too rough, and
-all examples share two variances: v_in for models trained on an example, and v_out for the others. A shared variance is
-the sum of squared deviations from each example's mean, divided by the degrees of freedom. The authors' code takes the
-standard deviation of all values together, which includes differences between the examples' means.
+With 64 shadow models or more, variances are estimated for each example. With fewer models, such estimates are too
+rough. Then all examples share one v_in and one v_out. A shared variance is the sum of squared deviations from each
+example's mean, divided by the degrees of freedom. The authors' code instead takes the standard deviation of all values
+together. This deviation also contains the differences between the examples' means.
 """
 
 from __future__ import annotations

@@ -5,12 +5,13 @@ Mireshghallah, Jin, Schoelkopf, Sachan and Berg-Kirkpatrick, Findings of ACL 202
     spans: the same, divided by the standard deviation of the neighbours' losses (Mireshghallah et al., EMNLP 2022,
            arXiv:2203.03929)
 
-All losses are for x's label, also those of its neighbours. The attack needs no reference model and no other text.
+The losses of the neighbours are for the label of x, too. The attack needs no reference model and no other text.
 
-- `words`: neighbours differ from x in one word. Each word is masked, and the masked language model's 6 likeliest other
-  words there get the weight p(new) / (1 - p(old)). The 50 proposals with the largest weights in the whole text are
-  used. The authors' code differs in two ways. It drops out 70 % of the word's input embedding instead of masking
-  the word, so the model still sees part of it. It also proposes words in the place of the final [SEP].
+- `words`: neighbours differ from x in one word. Each word is masked in turn. The masked language model's 6 likeliest
+  other words for this place are proposals, each with the weight p(new) / (1 - p(old)). The 50 proposals with the
+  largest weights in the whole text are used. The authors' code differs in two ways. Instead of masking the word, it
+  drops out 70 % of the word's input embedding, so the model still sees part of the word. It also proposes words in the
+  place of the final [SEP].
 - `spans`: there are 25 neighbours. In each, the words of random spans are resampled from the masked language model, one
   after another, given the current state of all other words. Spans have 2 words and are at least 1 word apart. A text of
   n words has .3 n / 4 spans, so that spans and the gaps between them cover about 30 % of the words.
@@ -57,7 +58,7 @@ class NeighbouringTexts:
     texts: PositiveInt = 200
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Return the scores as `MembershipAttack.score` does, NaN for texts without a neighbour or after `texts`.
+        """Return the scores as `MembershipAttack.score` does; NaN without a neighbour, and beyond the first `texts`.
 
         Raises UserError if there is no masked language model.
         """
@@ -137,7 +138,7 @@ def respanned(model: FillMask, texts: Sequence[str], noise: Noise) -> list[list[
 
 
 def spans(words: int, rng: np.random.Generator) -> list[int]:
-    """Return the indices of the words in random spans, ascending, for a text of `words` words; at least one."""
+    """Return the indices of the words in random spans of a text of `words` words, ascending; at least one index."""
     free = list(range(max(words - SPAN + 1, 1)))  # the words at which a span may begin
     begins: list[int] = []
     for _ in range(max(1, int(SHARE * words / (SPAN + 2 * APART)))):

@@ -3,9 +3,9 @@
 score(x) = - loss of x under the target. The attack needs no other model. All examples share one threshold, so the
 attack cannot distinguish a hard member from an easy non-member.
 
-The population attack of ML Privacy Meter sweeps the same threshold over quantiles of the losses of non-members; its ROC
-curve is the same. Yeom et al. call an example a member if its loss is at most the mean training loss, which is often
-published with a model; `thresholds` implements this rule.
+The population attack of ML Privacy Meter sweeps the same threshold over quantiles of the losses of non-members; the ROC
+curve of both attacks is the same. Yeom et al. call an example a member if its loss is at most the mean training loss,
+which is often published with a model; `thresholds` implements this rule.
 """
 
 from __future__ import annotations

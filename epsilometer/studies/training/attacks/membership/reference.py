@@ -1,4 +1,4 @@
-"""MIA-R: the rank of the target's loss among those of models that never saw the example (Ye, Maddi, Murakonda,
+"""MIA-R: the rank of the target's loss among the losses of models that never saw the example (Ye, Maddi, Murakonda,
 Bindschaedler and Shokri, CCS 2022; ML Privacy Meter 1.0.1, "reference").
 
 An example's losses under reference models that were not trained on it are a sample of its loss as a non-member. For a
@@ -22,7 +22,7 @@ from epsilometer.core.component import component
 from epsilometer.studies.training.attacks.membership.shared.references import check_outside, references
 from epsilometer.studies.training.membership import Evidence, losses
 
-_MARGIN = 1e-4  # nats beyond the smallest and the largest loss, at which quantiles 0 and 1 lie
+_MARGIN = 1e-4  # quantiles 0 and 1 lie this many nats beyond the smallest and the largest loss
 
 
 @component

@@ -1,20 +1,22 @@
 """RMIA in its offline form (Zarifzadeh, Liu and Shokri, ICML 2024, arXiv:2312.03262).
 
-The attack compares the target's confidence in x with its confidence in other examples, each relative to models that
-were not trained on it. With p(x) the target's probability of the label of x, and z any other example,
+The attack compares the target's confidence in x with its confidence in other examples. Each confidence is taken
+relative to models that were not trained on the example. With p(x) the target's probability of the label of x, and z any
+other example,
 
     ratio(x) = p(x) / [(1 + a) / 2 mean(x) + (1 - a) / 2],
     score(x) = share of the z with ratio(x) / ratio(z) >= gamma,
 
 where mean(x) is the mean probability under the references that were not trained on x. The denominator estimates the
-mean probability under all models, trained on x or not: a = 1 if training on x does not change p(x), and a is smaller if
+mean probability under all models, trained on x or not. a is 1 if training on x does not change p(x), and smaller if
 training raises p(x). The z are the other asked examples; the adversary does not know which of them are members.
 
 a is chosen from 0, .1, ..., 1 on the references alone. Each reference, whose members are known, serves as the target
 once, and the a with the largest mean area under the ROC curves is used.
 
-All computations use logarithms. ml_privacy_meter instead averages the non-zero products of probability and the
-indicator "was not trained on x". There, a reference whose probability underflows to 0 counts as trained on the example.
+All computations use logarithms. ML Privacy Meter instead multiplies probabilities by the indicator "was not trained on
+x", and averages the products that are not 0. So there a reference whose probability underflows to 0 counts as trained
+on x.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class RMIA:
     a: Annotated[float, Field(ge=0, le=1)] | None = None
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """Raise UserError if all references were trained on some example. members: [m, n]."""
+        """Raise UserError if some example is in the training sets of all references. members: [m, n]."""
         check_outside(members, 1, "rmia")
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
@@ -75,7 +77,7 @@ def shares(ratios: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
 
 
 def expected(outside: NDArray[np.float64], a: float) -> NDArray[np.float64]:
-    """Return the logarithm [n] of the denominator of ratio(x). outside: [n], ln mean(x); a: as above."""
+    """Return the logarithm [n] of the denominator of ratio(x). outside: [n], ln mean(x); a: as in the formula."""
     share = np.array([(1 + a) / 2, (1 - a) / 2])
     with np.errstate(divide="ignore"):
         of_outside, of_rest = np.log(share)
@@ -92,11 +94,13 @@ def log_mean(log_p: NDArray[np.float64], which: NDArray[np.bool_]) -> NDArray[np
 
 
 def tuned(log_p: NDArray[np.float64], trained: NDArray[np.bool_]) -> float:
-    """Return the a that separates members best when each reference serves as the target; the largest of several such a.
+    """Return the a that separates members best when each reference serves as the target.
+
+    If several a are equally good, the largest is returned.
 
     log_p: [m, n], the references' log probabilities; trained: [m, n], whether each was trained on each example.
-    Raises UserError if no reference can serve as the target. Among the examples that some other reference was not
-    trained on, such a reference must have both members and non-members.
+    Raises UserError if no reference can serve as the target: among the examples that some other reference was not
+    trained on, a target must have both members and non-members.
     """
     areas = []
     for model in range(len(log_p)):

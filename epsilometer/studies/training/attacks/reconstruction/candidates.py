@@ -1,8 +1,8 @@
 """Identification of the source among k texts by the optimal adversary, from the noisy gradient of one text.
 
 A client sends the noisy gradient y of one text. (In a batch of several texts, the adversary knows the other texts and
-subtracts their gradients.) The adversary knows k candidates, which include the source, computes their gradients
-with the shared model, and chooses the candidate of largest likelihood given y. If all candidates are equally likely, no
+subtracts their gradients.) The adversary knows k candidates, which include the source. It computes their gradients with
+the shared model, and chooses the candidate of largest likelihood given y. If all candidates are equally likely, no
 adversary is right more often (Neyman and Pearson). The adversary knows the label, which all candidates have.
 
 Let v_x be the clipped or scaled gradient of candidate x, t the source, n standard normal in R^d, s the standard
@@ -11,17 +11,17 @@ deviation of Gaussian noise, and W the random cosine of a von Mises-Fisher draw 
     Gaussian:         y = v_t + s n,                        score_x = (<v_x, y> - |v_x|^2 / 2) / s^2;
     von Mises-Fisher: y = W u_t + sqrt(1 - W^2) q,          score_x = kappa <u_x, y>,   u_x = v_x / |v_x|,
 
-q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. Both scores depend on n only through two quantities: the products
-p_x = <n, u_x>, which are jointly normal with the candidates' cosines as covariances, and the part of |n|^2 outside the
-candidates' span, which is chi-squared. So a trial can be sampled from the Gram matrix alone, with k random numbers, and
-has exactly the same law as if noise were added to all d numbers of a gradient. If each part of a gradient has its own
-draw, the scores of the parts are added.
+with q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. Both scores depend on n only through two quantities. The products p_x
+= <n, u_x> are jointly normal, with the candidates' cosines as covariances. The part of |n|^2 outside the candidates'
+span is chi-squared. So a trial can be sampled from the Gram matrix alone, with exactly the law of noise on all d
+numbers of a gradient. It takes about k random numbers, or for k > 32 as many as the span of the pool has dimensions. If
+each part of a gradient has its own draw, the scores of the parts are added.
 
 A score is the log likelihood up to a term that is the same for all candidates. If a candidate's gradient is zero, its
 draw is uniform, and its score is ln M(kappa). M(kappa), the mean of e^(kappa <u, y>) over uniform y, is the normaliser
 that the other scores leave out.
 
-The true success rate is known for k = 2: `results.reconstruction_bounds.pair_success`.
+For k = 2, `results.reconstruction_bounds.pair_success` computes the true success rate.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _scores(
     tangent = np.clip((normal - cosine * along[:, None]) / np.sqrt(rest)[:, None], -1, 1)
     product = w[:, None] * cosine + np.sqrt((1 - w) * (1 + w))[:, None] * tangent
     zero = pool.lengths[candidates] == 0
-    if zero.any():  # the draw of a zero gradient is uniform, whether or not it is the source's
+    if zero.any():  # the draw of a zero gradient is uniform, in sampling and in the likelihood
         uniform = zero[rows, target]
         product[uniform] = (normal / np.sqrt(square)[:, None])[uniform]
         return np.where(zero, log_moment(noise.kappa, pool.size), noise.kappa * product)
@@ -171,7 +171,7 @@ def _every_text(pool: GradientPool, candidates: NDArray[np.integer]) -> bool:
 
 
 def noised(noise: TrainingNoise, lengths: Array) -> tuple[Array, float]:
-    """Return the lengths [n] of gradients after clipping or scaling, and the noise's standard deviation on each number.
+    """Return the lengths [n] of gradients after clipping or scaling, and the noise's standard deviation per coordinate.
 
     Raises UserError if the noise is not Gaussian.
     """

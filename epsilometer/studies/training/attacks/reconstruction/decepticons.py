@@ -52,7 +52,8 @@ class Decepticons:
     def prepare(self, model: SharedModel, knowledge: Knowledge) -> Prepared:
         """Return the attack with its malicious model.
 
-        Raises UserError if the model lacks layers that the attack needs, or if clients do not send their gradients.
+        Raises UserError if the model lacks layers that the attack needs, or if clients do not send these layers'
+        gradients.
         """
         if self.variant == "published":
             return bins.build(model, knowledge)

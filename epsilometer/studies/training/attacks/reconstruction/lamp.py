@@ -6,9 +6,10 @@ word embeddings. After a tenth of the steps, moves begin: at regular intervals e
 to 200 rearrangements of its tokens. The criterion is the matching loss plus a weight times a language model's loss on
 the nearest words. The result consists of the words nearest to the best embeddings, by cosine.
 
-The constants are those of the released settings for BERT. The learning rate is .01, times .89 every 50 steps. There are
-2,000 steps with moves every 75, 500 starts, and 500 rearrangements of the best start. The penalty on lengths has weight
-1 with the loss `cos`, and 25 with `tag`; the language model has weight .2 with `cos`, and 60 with `tag`.
+The constants are those of the released settings for BERT. The learning rate is .01 and is multiplied by .89 every 50
+steps. There are 2,000 steps with moves every 75, 500 starts, and 500 rearrangements of the best start. The penalty on
+lengths has weight 1 with the loss `cos`, and 25 with `tag`; the language model has weight .2 with `cos`, and 60 with
+`tag`.
 
 Differences from the released code:
 
@@ -16,7 +17,7 @@ Differences from the released code:
 - A move rearranges only the tokens between a text's special tokens, and the language model reads the current words. In
   the released code, padding moves too, and the words of earlier texts in a batch are outdated.
 - Random starts are compared for each text given the others, not for the whole batch at once.
-- The best embeddings are those whose loss was measured; in the released code, those after the next step.
+- The best embeddings are those whose loss was measured; the released code keeps the embeddings after the next step.
 - Unused vocabulary entries and special tokens are never part of a result, because the true texts do not contain them.
 - The language model may have any vocabulary; the released code uses a GPT-2 trained on BERT's vocabulary.
 """

@@ -4,13 +4,13 @@ The server computes, for any text, the log likelihood of the received gradient (
 probability by a masked language model (`shared.prior`). Each step of the search changes one token. The derivative with
 respect to the word embeddings gives, to first order, the gain of every token at every position (Ebrahimi, Rao, Lowd and
 Dou, "HotFlip", ACL 2018). The few changes of largest estimated gain are scored exactly in one batch
-(`training.inner_products`), and the best of them is accepted if its exact gain is positive. Otherwise, exchanges of two
-tokens are tried. The texts of a batch are improved in turn, each given the current versions of the others. The search
-starts from a text of masks, from a public text of the same length, and from another attack's result (`improve`).
+(`runs.inner_products`), and the best of them is accepted if its exact gain is positive. Otherwise, exchanges of two
+tokens are tried. The texts of a batch are improved in turn, each given the current versions of the other texts. The
+search starts from a text of masks, from a public text of the same length, and from another attack's result (`improve`).
 
-The attack reports the likelihood of its text and, through `explain`, that of the true text. If the true text is less
-likely, it is not the best explanation of the sent gradient, and an attack without other knowledge would recover it only
-by luck. If the true text is likelier, the search has failed, and a better search might succeed.
+The attack reports the likelihood of its text and, through `explain`, the likelihood of the true text. If the true text
+is less likely, it is not the best explanation of the sent gradient, and an attack without other knowledge would recover
+it only by luck. If the true text is likelier, the search has failed, and a better search might succeed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LikelihoodAscent:
     prior:  the folder of a masked language model with the vocabulary of the model under attack, `embedded` for the
             embedded one, or null for none.
     starts: the kinds of starting texts, in addition to other attacks' results.
-    steps:  the maximum number of changes of one text, from each start and in each of up to three rounds.
+    steps:  the maximum number of changes of one text in a round. Each start has up to three rounds.
     width:  the number of changes that are scored exactly in each step.
     """
 
@@ -261,7 +261,7 @@ class Climber:
 
 
 def _exchanges(ids: Ids) -> list[Ids]:
-    """Return the texts in which two different tokens are exchanged, in the order of the distance between them."""
+    """Return the texts in which two different tokens are exchanged, ordered by the distance between them."""
     texts = []
     for i, j in sorted(combinations(range(len(ids)), 2), key=lambda pair: pair[1] - pair[0]):
         if ids[i] != ids[j]:

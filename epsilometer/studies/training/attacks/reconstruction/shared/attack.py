@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # the module loads torch, which code that only shows or check
 class Knowledge:
     """The server's knowledge before a client answers.
 
-    public:    texts similar to the client's texts, but none of them.
+    public:    texts similar to the client's texts, but none of the client's own.
     noise:     the law of the noise, with its parameters, including the clipping length.
     generator: the random stream of phase 1.
     """

@@ -9,10 +9,11 @@ loss.
 
 **Decoding.** A bin is the interval between two consecutive quantiles. The difference of two consecutive rows' gradients
 contains the tokens of one bin, and the difference of their bias gradients contains the weight of these tokens. The
-quotient is the state of a token, if it is alone in its bin. Tags group the states into sentences of the known sizes
-(`grouping`). Within a sentence, states are assigned to positions by their correlation with the position vectors, which
-are then projected out. The remainders are matched with the words that the gradient of the embedding table reveals, if
-it is sent. A state gets another word of the vocabulary only if this word fits far better.
+quotient of the two differences is the state of a token, if the token is alone in its bin. Tags group the states into
+sentences of the known sizes (`grouping`). Within a sentence, states are assigned to positions by their correlation with
+the position vectors. The position vectors are then projected out. The remainders are matched with the words that the
+gradient of the embedding table reveals, if this gradient is sent. A state gets another word of the vocabulary only if
+this word fits far better.
 
 The settings are those of the authors' notebooks. Probes are multiplied by 1e8 for BERT and by 1e6 for GPT-2, so that
 GELU is a step. The published attack has these known faults, which are not corrected here:
@@ -23,8 +24,8 @@ GELU is a step. The published attack has these known faults, which are not corre
 - If more rows differ than there are tokens, the rows with the smallest bias gradients are used.
 
 Two changes were needed to recover anything. The last attention of a classifier spreads over all tokens, as the authors'
-code does for masked language models, and bins lie in the blocks before it. A tag has at most the size of one attention
-head.
+code does for masked language models, and bins lie in the blocks before it. A tag has at most half the size of one
+attention head.
 """
 
 from __future__ import annotations
@@ -226,7 +227,7 @@ def _quantiles(
 ) -> NDArray[np.float64]:
     """Return the lower bounds [count] of the bins: quantiles of a normal law with the probe's mean and deviation.
 
-    Both are measured on public texts. Raises UserError if there are none.
+    The mean and the deviation are measured on public texts. Raises UserError if there are none.
     """
     texts = model.encode(list(knowledge.public[:PUBLIC]))
     if not texts:

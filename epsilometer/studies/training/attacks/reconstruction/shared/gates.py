@@ -1,23 +1,24 @@
 """A model whose clipped gradient reveals the text: the malicious parameters of Decepticons' variant `aware`.
 
 Decepticons (Fowl et al. 2023) sorts tokens into bins by their projection on a random direction. Feed-forward row r is
-open for all tokens whose projection exceeds a threshold, which grows with r, so the gradients of two consecutive rows
-differ by the tokens of one bin. With noise, this wastes nearly all of the gradient. A token is spread over half of the
-rows but decoded from two. After clipping, the bins have a billionth of the gradient's length. A server that knows
-the clipping length C and the noise can set the same layers so that the decoded rows get nearly the whole length:
+open for all tokens whose projection exceeds a threshold that grows with r. So the gradients of two consecutive rows
+differ by the tokens of one bin. With noise, these bins waste nearly all of the gradient, because a token is spread over
+half of the rows but decoded from two. After clipping, the bins have a billionth of the gradient's length. A server that
+knows the clipping length C and the noise can set the same layers so that the decoded rows get nearly the whole length:
 
 - **Words are codewords.** Row w of the embedding table is a random balanced vector of +-1 on most dimensions. 30,522
   such vectors in 340 dimensions are nearly orthogonal.
 - **Positions are points on a circle and have gates.** Unit (p, i) of the feed-forward layers is open only at position
   p. Its input is K (cos(angle between the token's position and p) - 1), which is 0 at p and below -50 elsewhere. The
   gradient of its weight row is the token's state, so each row by itself reveals the token at its position.
-- **Tags control the gates, too.** Uniform attention projects the mean codeword of the sentence on k random directions;
-  GPT-2, which does not see later tokens, uses the first EARLY tokens. Unit (p, i) is open only if projection i is above
-  its upper quantile on public texts. So the k rows of a position contain different sums of the sentences' words. A
-  sentence opens the same gates at all positions (GPT-2: from EARLY - 1 on). `superposition` separates the sentences.
-- **The length is concentrated.** A norm before the gates multiplies by GAIN, and the gates' weights are divided by it.
-  This changes no activation but makes the gradients of all other tensors negligible: the decoded rows have all but a
-  thousandth of the clipped gradient's squared length.
+- **Tags control the gates, too.** Uniform attention projects the mean codeword of the sentence on k random directions.
+  GPT-2 does not see later tokens, so it uses the mean over the first EARLY tokens. Unit (p, i) is open only if
+  projection i is above its upper quantile on public texts. So the k rows of a position contain different sums of the
+  sentences' words. A sentence opens the same gates at all positions (GPT-2: from EARLY - 1 on). `superposition`
+  separates the sentences.
+- **The length is concentrated.** A norm before the gates multiplies by GAIN, and the gates' weights are divided by
+  GAIN. This changes no activation but makes the gradients of all other tensors negligible: the decoded rows have all
+  but a thousandth of the clipped gradient's squared length.
 - **A classifier's last attention is uniform** over all tokens. Otherwise only the first token (GPT-2: the last) would
   have a gradient.
 
@@ -29,8 +30,8 @@ deviation sigma C. Orthogonal signals are distinguished reliably once 1/(2 n sig
 sigma^2). This is the most that any attack without knowledge of language could learn from the release.
 
 The gates are always closed for special tokens. For the objectives `masked` and `causal`, the model gives half of the
-predicted probability to a set of rare vocabulary entries, so that all tokens have gradients of the same sign. Two kinds
-of tokens are lost for `causal`: a token before a rare entry has the other sign, and the last token has no gradient,
+predicted probability to a set of rare vocabulary entries. So all tokens have gradients of the same sign. Two kinds of
+tokens are lost for `causal`: a token before a rare entry has the other sign, and the last token has no gradient,
 because nothing is predicted after it.
 """
 
@@ -87,8 +88,9 @@ class Gates:
     def noise(self, sent: Sent) -> float:
         """Return the noise's standard deviation in one number of the sum of the texts' gradients.
 
-        It is measured on the gradient of the last block's queries, which is only noise because the block's keys are
-        zero. So the kind of noise need not be known. From 10,000 numbers the result is accurate to within 3 %.
+        The deviation is measured on the gradient of the last block's queries. This gradient is only noise, because the
+        block's keys are zero. So the kind of noise need not be known. From 10,000 numbers the result is accurate to
+        within 3 %.
         """
         weights = ModelWeights(self.model)
         tensors = tensors_of(self.model, torch.from_numpy(sent.update))
@@ -122,7 +124,8 @@ def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
     projection, thresholds = _tagging(model, knowledge, codes, tags)
     if tags > 1:
         _tag(weights, projection, causal=model.architecture == "gpt2")
-    # BERT adds the gates' output to the state that the norm multiplied by GAIN, GPT-2 to the state before the norm.
+    # BERT adds the gates' output to the state that the norm multiplied by GAIN, GPT-2 adds it to the state before the
+    # norm.
     _open(weights, model.longest, thresholds, lift=LIFT * (GAIN if model.architecture == "bert" else 1.0))
     _aim(weights, model)
     return Gates(model.with_parameters(weights.changed), codes, tags)
@@ -272,7 +275,7 @@ def _aim_classifier(weights: ModelWeights, written: int) -> None:
 
 
 def _aim_vocabulary(weights: ModelWeights, written: int, *, masked: bool) -> None:
-    """Give half of the predicted probability, depending on the gates' output, to the last vocabulary entries."""
+    """Give the last vocabulary entries half of the predicted probability; the gates' output changes this share."""
     words = weights.get("word.weight")
     rare = min(RARE, len(words) // 4)
     odds = math.log((len(words) - rare) / rare)

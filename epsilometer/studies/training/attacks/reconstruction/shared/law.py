@@ -6,11 +6,11 @@ to terms that do not depend on a text,
     Gaussian:          ln p = (<sum_i v_i, Y> - |sum_i v_i|^2 / 2) / s^2,   s the deviation of the noise on the sum;
     von Mises-Fisher:  ln p = kappa <v, Y>   for one text, |v| = 1; with a draw per tensor, the sum over tensors.
 
-For several texts, the likelihood of one text given the others is the first line with the others' v subtracted from Y.
-The average of L von Mises-Fisher draws has no computable density. A Gaussian with the same moments replaces it: the
-mean E Y = A sum_i v_i (A is the mean cosine of a draw) and the variance L A / kappa of a tangent coordinate. The code
-divides Y by A, and `exact` is then False. In the dimensions of a network's gradient, the two laws hardly differ.
-Without noise, the deviation is set to HAIR, so that likelihoods stay finite.
+For several texts, the likelihood of one text given the other texts is the first line, with the other texts' v
+subtracted from Y. The average of L von Mises-Fisher draws has no computable density. A Gaussian with the same moments
+replaces it: the mean E Y = A sum_i v_i (A is the mean cosine of a draw) and the variance L A / kappa of a tangent
+coordinate. The code divides Y by A, and `exact` is then False. A network's gradient has so many dimensions that the two
+laws hardly differ. Without noise, the deviation is set to HAIR, so that likelihoods stay finite.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ConditionalLaw:
     factor:    the factor that turns the update into Y, or into Y / A for an average of von Mises-Fisher draws.
     deviation: the standard deviation of Gaussian noise on Y; not used if kappa is positive.
     kappa:     the concentration of a von Mises-Fisher draw about one text; 0 for Gaussian noise.
-    parts:     True for one von Mises-Fisher draw per tensor, False for one draw in all.
+    parts:     True for one von Mises-Fisher draw per tensor, False for one draw about the whole gradient.
     clip:      the length to which longer gradients are clipped, or None.
     gamma:     gradients are divided by their length plus gamma; None without scaling.
     exact:     True for the true law, False for a Gaussian with the same moments.

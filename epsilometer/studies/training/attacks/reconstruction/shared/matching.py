@@ -58,7 +58,7 @@ class Matching:
         return torch.stack([part.norm() for part in self.target])
 
     def loss(self, texts: Sequence[Tensor], *, create_graph: bool = False) -> Tensor:
-        """Return the loss of a whole batch; texts: each text's embeddings [T, width] of T tokens, special or not."""
+        """Return the loss of a whole batch. texts: embeddings [T, width] of each text's T tokens, with special ones."""
         labels = self.sent.labels
         if self.kind == "cos":
             of = mean_products(self.model, texts, labels, self.target, create_graph=create_graph)

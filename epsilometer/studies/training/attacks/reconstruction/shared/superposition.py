@@ -8,7 +8,7 @@ code(w_sp) its codeword. The words w and the openings G are unknown.
    This removes the noise in the other directions.
 2. Matching pursuit finds, at each position, one codeword for each sentence that reaches this position. It chooses the
    codeword with the largest inner product, refits all amplitudes of the position, and repeats.
-3. The amplitudes are grouped by direction into sentences, at most one for each sentence and position
+3. The amplitudes are grouped into sentences by their directions, with at most one amplitude per sentence and position
    (`linear_sum_assignment`).
 4. Two estimates alternate. G is fitted by least squares given the words. Each word is then the likeliest one given G
    and the other words: the one with the largest <G_s, R> code(w) / noise^2 + ln prior(w), where R is Y_p without the
@@ -90,7 +90,7 @@ def _principal(rows: NDArray[np.float64], count: int) -> NDArray[np.float64]:
 
 
 def _pursuit(rows: NDArray[np.float64], reading: WordsRead, counts: NDArray[np.int64]) -> list[_Seen]:
-    """Return the codewords that matching pursuit finds. counts: [positions], the number of codewords at each."""
+    """Return the codewords that matching pursuit finds. counts: [positions], the number at each position."""
     codes = reading.codes
     dimensions = codes.shape[1]
     likely = np.isfinite(reading.prior)
