@@ -18,8 +18,9 @@
 To write a mechanism or an attack, use `epsilometer.component`, `Rewrites`, `Guarantee`, `Granularity`, `Neighbours`,
 `KernelMechanism` and `choose`. Invalid input raises `epsilometer.UserError`.
 
-`one_run` and `probe_failures` come from studies; other packages can add studies (`epsilometer.core.study`). Submodules
-(`epsilometer.auditing.claims.verdicts`, `epsilometer.auditing.planning`, ...) load on first use.
+`one_run` and `probe_failures` belong to studies, which are plug-ins. Other packages can add studies
+(`epsilometer.core.study`). Submodules (`epsilometer.auditing.claims.verdicts`, `epsilometer.auditing.planning`, ...)
+load on first use.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ def __dir__() -> list[str]:
 
 
 def _of_studies() -> dict[str, str]:
-    """Return the public names of studies, each with its module."""
+    """Return the public names that studies add, each with the module that defines it."""
     from epsilometer.core.study import studies
 
     return {name: module for study in studies() for module, _, name in (of.partition(":") for of in study.names)}

@@ -19,13 +19,13 @@ from typing import Any, TypedDict, Unpack
 import pytest
 
 _NAME = "assert_leaks_at_most"
-_before: set[threading.Thread] = set()  # threads that ran before the first rewriter
+_before: set[threading.Thread] = set()  # the threads that ran before the first rewriter
 _left = False  # True if a check has left threads behind
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """Withhold printed output if any test uses the fixture, since rewriters may print texts; show pytest's report."""
+    """Withhold printed output if any test uses the fixture, since rewriters may print texts. Show pytest's report."""
     from epsilometer.runtime.withholding import shows
 
     if not shows() and any(_uses(item) for item in session.items):
@@ -51,9 +51,9 @@ def _uses(item: pytest.Item) -> bool:
 
 
 def _redirect(config: pytest.Config) -> None:
-    """Redirect file descriptors 1 and 2 until the process ends: threads that a rewriter leaves behind may still print.
+    """Redirect file descriptors 1 and 2 until the process ends, since a rewriter's threads may still print later.
 
-    Pytest replaces both descriptors by its own files during a test, and restores them afterwards.
+    During a test, pytest replaces both descriptors by its own files. Afterwards it restores the redirected ones.
     """
     capture, reporter = (config.pluginmanager.getplugin(name) for name in ("capturemanager", "terminalreporter"))
     if capture is not None:
@@ -80,7 +80,7 @@ def _descriptor(stream: Any) -> int | None:
 
 
 def _hide_messages() -> None:
-    """Remove the messages from pytest's warnings about errors in threads and in `__del__`: they may quote texts."""
+    """Remove the messages of errors in threads and in `__del__` from pytest's warnings, since they may quote texts."""
     from epsilometer.runtime.withholding import WHY, traceback_of
 
     of_threads, of_others = threading.excepthook, sys.unraisablehook
@@ -121,11 +121,13 @@ def _checking() -> Iterator[None]:
 class Leaks(TypedDict, total=False):
     """Upper limits on the figures of a rewriter. A figure without an entry is not limited.
 
-    loss: the largest loss of each attack, in nats. delta_at_4: the largest delta at 4 nats, which an average loss
-    hides. identifiers: the largest share of each kind of identifier, planted or recorded (`surviving_identifiers`),
-    that may survive; or that share and the kinds to count. attribute: the largest loss, in nats, of attackers who
-    infer an attribute from rewrites, and the attribute's column in a table of texts (`a,b` joins two columns). limits:
-    pairs of any other question (name, file or object) and its limit:
+    loss: the largest loss of each attack, in nats.
+    delta_at_4: the largest delta at 4 nats, which an average loss hides.
+    identifiers: the largest share of identifiers of a kind that may survive, or a pair of this share and the kinds to
+    count. The identifiers are planted or recorded (`surviving_identifiers`).
+    attribute: a pair of the largest loss, in nats, of attackers who infer an attribute from rewrites, and the
+    attribute's column in a table of texts (`a,b` joins two columns).
+    limits: pairs of any other question (name, file or object) and its limit:
     `[("which_unit", 1.0), (question("linking", {"author": "author"}), 1.0)]`.
     """
 
@@ -185,7 +187,7 @@ def assert_leaks_at_most() -> Callable[..., None]:
             with _checking():
                 verdict = gate(of, rules)
         except UserError as error:
-            raise error.with_traceback(None) from None  # the traceback adds nothing to the message
+            raise error.with_traceback(None) from None  # the message says everything, so the traceback is left out
         decision = Decision.of(of, STANDARD, verdict)
         assert verdict.status.passes, "\n".join(lines(decision))
 

@@ -1,1 +1,1 @@
-"""Cells: mechanisms on the data sets of a project. Stages compute the cells' results, and questions reuse them."""
+"""Cells: mechanisms on the data sets of a project. Stages compute results of cells. Questions reuse these results."""

@@ -1,4 +1,4 @@
-"""The parts of stage `claims`: mechanisms on all words or a sample, the epsilons to check, and rows of findings."""
+"""Functions of stage `claims`: build mechanisms on fewer words, choose epsilons to check, and make rows of findings."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from epsilometer.text.vectors import WordVectors
 
 
 def built(params: TextsParams, cell: Cell, resource: str | None) -> Mechanism:
-    """Return the mechanism of a cell, with another resource."""
+    """Return the mechanism of a cell with this resource instead of its own."""
     return build_mechanism(str(params.code(cell)), cell.settings, resource, f"mechanisms.{cell.mechanism}.settings")
 
 
 def budgets(params: TextsParams, name: str, mechanism: Mechanism) -> dict[float, bool]:
-    """Return the epsilons at which a mechanism is checked, in ascending order, each with True if it is audited."""
+    """Return the epsilons at which a claim is checked, in ascending order, each with True if a cell audits it."""
     audited = {epsilon for cell in params.cells.values() if cell.mechanism == name for epsilon in cell.budgets}
     if not has_budget(mechanism):
         return dict.fromkeys(audited, True)
@@ -30,8 +30,11 @@ def budgets(params: TextsParams, name: str, mechanism: Mechanism) -> dict[float,
 
 
 def row(finding: Finding, largest: tuple[float, str] | None, private: bool) -> dict[str, Any]:
-    """Return a finding as a row. largest: a loss in nats and its method. private: True if its inputs must not be
-    shown."""
+    """Return a finding as a row.
+
+    largest: the largest loss in nats, and its evidence (`largest_losses`); None if unknown. private: True if the
+    finding's inputs must not be shown.
+    """
     row = asdict(finding) | {"slack": finding.slack}
     row["largest"], row["largest_method"] = largest or (None, None)
     witness = row.pop("witness")
@@ -49,7 +52,7 @@ def is_private(params: TextsParams, cell: Cell) -> bool:
 
 
 def few_words(resource: str | None, count: int, out: Path) -> str | None:
-    """Return the path of a resource; for word vectors or lists, of a copy at `out` with the first `count` words."""
+    """Return the path of a resource. Word vectors and lists are copied to `out`, with only the first `count` words."""
     if resource == "data/lists.npz":
         WordLists.load(resource).first(count).save(out)
     elif resource is not None and resource.startswith("data/vectors/"):

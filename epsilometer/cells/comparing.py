@@ -1,4 +1,4 @@
-"""The comparison of two mechanisms' losses: by the guesses of a project's last audit, or on your own texts.
+"""The comparison of two mechanisms' losses: from the guesses of a project's last audit, or on your own texts.
 
 Attacks on both mechanisms use the same trials. Losses are in nats.
 """
@@ -37,8 +37,8 @@ def compare_cells(
 ) -> list[dict[str, Any]]:
     """Return the rows of a comparison, from the guesses of the last audit.
 
-    first, second: a mechanism and its epsilon; None for a mechanism without a privacy budget. Attacks that read more
-    than the released views are left out. Holm's correction is over all rows with a comparison.
+    first, second: a mechanism and its epsilon, which is None for a mechanism without a privacy budget. Attacks that
+    read more than the released views are left out. Holm's correction covers all rows that compare the two mechanisms.
     """
     rows, alone, names = [], [], labels(first, second)
     estimates = tables.read("data/estimates.parquet", ESTIMATES)
@@ -113,7 +113,7 @@ def _scored(guesses: pl.DataFrame, target: pl.Series) -> Scored:
 def _guessed(
     pool: api.Pool, sampled: Trials, at: tuple[Mechanism, float], attacks: Mapping[str, Attack], design: Design
 ) -> Mapping[str, Scored]:
-    """Return the outcomes and scores in each trial, for each attack that reads only released views."""
+    """Return the outcome and the score of each trial, for each attack that reads only released views."""
     mechanism, epsilon = at
     trials = len(sampled.target)
     noise = Noise.named(trials, design.seed, "rewrite", epsilon)
@@ -166,6 +166,6 @@ def _right(side: Mapping[str, Scored]) -> dict[str, NDArray[np.bool_]]:
 
 
 def labels(first: tuple[str, float | None], second: tuple[str, float | None]) -> tuple[str, str]:
-    """Return the names of the two mechanisms in a finding, with "first" and "second" if both have the same name."""
+    """Return the two mechanisms' names for a finding, with "first" and "second" if name and epsilon are the same."""
     left, right = (name if epsilon is None else f"{name}={epsilon:g}" for name, epsilon in (first, second))
     return (f"first ({left})", f"second ({right})") if left == right else (left, right)

@@ -25,7 +25,7 @@ SCHEMAS = {"outputs": OUTPUTS, "estimators": ESTIMATORS, "disagreements": DISAGR
 
 
 def diagnosed(params: TextsParams) -> dict[str, pl.DataFrame]:
-    """Return the tables of all cells, by name."""
+    """Return the tables in `SCHEMAS`, with the rows of all cells."""
     collected: dict[str, list[dict[str, Any]]] = {table: [] for table in SCHEMAS}
     for name in params.cells:
         for table, row in _cell(params, name):
@@ -58,12 +58,15 @@ def _cell(params: TextsParams, name: str) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def _counts(trials: int) -> list[int]:
-    """Return the numbers of trials to estimate from: 100, 1,000, ... and all."""
+    """Return the numbers of trials that losses are estimated from: 100, 1,000, ... and all trials."""
     return [*(10**power for power in range(2, 10) if 10**power < trials), trials]
 
 
 def _both(guess: NDArray[np.integer], target: NDArray[np.integer], params: TextsParams) -> dict[str, float]:
-    """Return the loss by the rate of right guesses, and by true and false positives for the first candidate."""
+    """Return two estimates of the loss: by the rate of right guesses, and by true and false positives.
+
+    Guessing the first candidate counts as positive.
+    """
     alpha = params.audit.alpha
     reduced = estimate(int((guess == target).sum()), len(guess), params.trials.candidates, alpha)
     return {"loss": reduced.loss, "by_rates": Rates.of_first_slot(guess, target).loss(alpha)}

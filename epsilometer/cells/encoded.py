@@ -1,4 +1,4 @@
-"""Stored vectors of the rewrites that a cell's attack encoded, so that later stages need not encode them."""
+"""Stored vectors of the rewrites that a cell's attack encoded, so that later stages need not encode them again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST = 1 << 14  # maximum number of stored texts of a cell: 25 MB
 
 
 def write(cell: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
-    """Write data/encoded/<cell>.npz: vectors by the hashes of their texts; no vectors for more than _MOST texts."""
+    """Write data/encoded/<cell>.npz: vectors by the hashes of their texts. Stores none for more than _MOST texts."""
     by_hash = {_hash(text): vector for text, vector in vectors.items()} if len(vectors) <= _MOST else {}
     order = sorted(by_hash)
     hashes = np.frombuffer(b"".join(order), np.uint8).reshape(len(order), -1 if order else 0)
@@ -31,7 +31,7 @@ def read(cell: str, texts: Iterable[str]) -> dict[str, NDArray[np.float32]]:
 
 
 def of_cells(cells: Iterable[str], texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """Return the vectors of these texts that any of these cells stored."""
+    """Return the vectors of these texts, as far as one of these cells has stored them."""
     return {text: vector for cell in cells for text, vector in read(cell, texts).items()}
 
 

@@ -1,4 +1,4 @@
-"""A cell of a project as the subject of a gate, and the estimates that its baseline accepts."""
+"""A cell of a project as the subject of a gate, and the cell's estimates in the accepted baseline."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def subject_of_cell(params: TextsParams, name: str, epsilon: float | None) -> Su
 def accepted(params: TextsParams, of: Subject, name: str, file: Path) -> dict[str, Estimate]:
     """Return the accepted estimates of a cell, by attack. file: the baseline's folder in the run's folder.
 
-    Raises UserError if the baseline has no estimate of this cell at this epsilon, or has other trials.
+    Raises UserError if the baseline has no estimate of this cell at this epsilon, or comes from other trials.
     """
     baseline = read(file.parent)
     baseline.check(settings(params))
     dataset = params.cells[name].dataset
     ours = (dataset, of.name, stored(of.epsilon))
-    rows = {  # without the rows of attribute attackers
+    rows = {  # leaves out the rows of attribute attackers
         row.attack: measured
         for row, measured in baseline.measured.items()
         if row[:3] == ours and row.attack in params.attacks

@@ -22,8 +22,10 @@ from epsilometer.project.paths import audited_texts
 class GuessedTrials:
     """The attacks' results on some trials.
 
-    rows: numbers of the trials; guesses: by attack, at each epsilon; tallies: the counts by each attack's counters on
-    these trials, at each epsilon; encoded: vectors of rewrites by text, from attacks that use the audit's encoder.
+    rows: the numbers of the trials.
+    guesses: for each attack, its guesses at each epsilon.
+    tallies: for each attack with counters, their counts on these trials at each epsilon.
+    encoded: the vectors of rewrites, by text, that attacks computed with the audit's encoder.
     """
 
     rows: NDArray[np.int64]
@@ -33,7 +35,7 @@ class GuessedTrials:
 
 
 def adversaries(name: str) -> Callable[[NDArray[np.int64]], GuessedTrials]:
-    """Return a function that runs a cell's attacks on trials, given by ascending numbers. Models load when used."""
+    """Return a function from the ascending numbers of trials to a cell's attacks on them. Models load at first use."""
     params = read_params()
     cell = params.cells[name]
     cell_trials, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
@@ -75,7 +77,7 @@ def _tallies(attack: Attack, epsilons: tuple[float, ...]) -> list[dict[str, floa
 
 
 def added(to: list[dict[str, float]], more: list[dict[str, float]], sign: int) -> list[dict[str, float]]:
-    """Return `to` plus `sign` times `more`, for each epsilon and counter; counters keep their order."""
+    """Return `to` plus `sign` times `more`, for each epsilon and each counter. Counters keep their order."""
     return [
         {what: count.get(what, 0) + sign * other.get(what, 0) for what in {**count, **other}}
         for count, other in zip(to, more, strict=True)

@@ -25,10 +25,11 @@ from epsilometer.reaudit.hashes import DIGITS, short_hash
 
 
 def settings(params: TextsParams) -> dict[str, Any]:
-    """Return the settings that comparable audits share: alpha, number of candidates, attacks and their settings.
+    """Return the settings in which two audits must agree to be compared.
 
-    `trials`: for each data set, the temperature and the `match` by which candidates are sampled, the audited split, and
-    the size of its sets. `embedding`: the encoder that this sampling uses.
+    These are alpha, the number of candidates, the attacks with their settings, `trials` and `embedding`. `trials` has,
+    for each data set, the temperature and the `match` for the sampling of candidates, the audited split (`use`), and
+    the size of the sets in trials of sets. `embedding` is the encoder that this sampling uses.
     """
     attacks = {name: json.loads(json.dumps(dict(settings))) for name, settings in params.attacks.items()}
     trials = {
@@ -46,7 +47,7 @@ def settings(params: TextsParams) -> dict[str, Any]:
 
 
 def measure(params: TextsParams, folder: Path = Path(".")) -> dict[Row, Measured]:
-    """Return the current audit in a folder: every cell, epsilon and attack, without rows for the strongest attack."""
+    """Return the current audit in a folder: a row per cell, epsilon and attack, without the strongest attack."""
     audit: dict[Row, Measured] = {}
     if not params.cells:
         return audit
@@ -85,7 +86,7 @@ def _estimates(params: TextsParams, folder: Path) -> dict[Row, Estimate]:
 def trial_set(params: TextsParams, dataset: str, folder: Path = Path(".")) -> tuple[str, NDArray[np.int16]]:
     """Return a hash of a data set's trials, and the targets.
 
-    The hash is of the targets and of the candidates' ids, which are hashes of their texts.
+    The hash covers the targets and the candidates' ids. An id is a hash of a text.
     """
     texts = tables.read(folder / f"data/prepared/{dataset}.parquet", PREPARED)
     ids = texts.filter(pl.col("split") == params.datasets[dataset].use)["id"]

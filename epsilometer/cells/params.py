@@ -127,7 +127,7 @@ class ExemplarsEntry(Section):
 class Built:
     """An entry of a section that stage `build` makes from public texts.
 
-    begins_with: the path of the model or vectors that the build starts from, or, if there are none, of its texts.
+    begins_with: the path of the model or vectors that the build starts from; without these, the path of its texts.
     """
 
     section: str
@@ -309,7 +309,7 @@ class TextsParams(ProjectParams):
         return frozenset(cell.dataset for some in (self.cells, self.ablations, self.sweeps) for cell in some.values())
 
     def check(self) -> None:
-        """Check as `ProjectParams.check`, and also trials, attacks, cells, public texts, epsilons and limits."""
+        """Run `ProjectParams.check`, and check trials, attacks, cells, public texts, epsilons and limits."""
         super().check()
         if self.cells:
             self._check_audit()
@@ -361,14 +361,14 @@ class TextsParams(ProjectParams):
 
     @property
     def hiding(self) -> dict[str, Hiding]:
-        """The cells of data sets with attributes to hide, with the fields that stages in dvc.yaml read."""
+        """The cells of data sets with attributes to hide. Stages in dvc.yaml read the fields of `Hiding`."""
         return {
             name: Hiding(cell.dataset) for name, cell in self.cells.items() if cell.dataset in self.decide.attributes
         }
 
     @property
     def built(self) -> dict[str, Built]:
-        """The entries that stage `build` makes, with the fields that dvc.yaml reads, such as its dependencies."""
+        """The entries that stage `build` makes, by name. dvc.yaml reads their fields, for instance as dependencies."""
         entries = {}
         for place, entry in self.made_of_public():
             section, _, name = place.partition(".")
@@ -389,8 +389,10 @@ class TextsParams(ProjectParams):
                 yield f"{kind}.{name}", entry
 
     def _check_public(self, corpus: PublicCorpus, place: str) -> None:
-        """Raise UserError if the data set has no public part, or if its source differs from the entry's, which DVC
-        reads."""
+        """Raise UserError if the corpus names a data set that is unknown, has no public part, or has another source.
+
+        DVC reads the source in the corpus, so the corpus must repeat the data set's source.
+        """
         if corpus.dataset is None:
             return
         if corpus.dataset not in self.datasets:
@@ -407,7 +409,7 @@ class TextsParams(ProjectParams):
             )
 
     def _check_varied(self, entry: Cell, kind: str, name: str) -> None:
-        """Raise UserError for an entry that does not repeat its cell's fields, because DVC cannot look them up."""
+        """Raise UserError unless an entry repeats the fields of its cell. DVC cannot look them up in the cell."""
         if name not in self.cells:
             raise unknown(f"cell in {kind}", name, self.cells)
         if self.cells[name].epsilons is None:
@@ -424,8 +426,8 @@ class TextsParams(ProjectParams):
                 )
 
     def data_paths(self) -> Iterator[tuple[str, str]]:
-        """Yield `ProjectParams.data_paths`, public texts that resources are made from, and word vectors of
-        autoencoders."""
+        """Yield the paths of `ProjectParams.data_paths`, of the public texts that resources are made from, and of the
+        word vectors of autoencoders."""
         yield from super().data_paths()
         yield from ((f"{place}.corpus.source", entry.corpus.source) for place, entry in self.made_of_public())
         for name, autoencoder in self.autoencoders.items():
@@ -433,13 +435,16 @@ class TextsParams(ProjectParams):
                 yield f"autoencoders.{name}.vectors", autoencoder.vectors
 
     def code_paths(self) -> Iterator[tuple[str, str]]:
-        """Yield `ProjectParams.code_paths`, and attacks and metrics."""
+        """Yield the paths of `ProjectParams.code_paths`, of attacks and of metrics."""
         yield from super().code_paths()
         yield from (("attacks", name) for name in self.attacks)
         yield from (("utility.metrics", name) for name in self.utility.metrics)
 
     def read_paths(self) -> Iterator[tuple[str, str]]:
-        """Yield `ProjectParams.read_paths`, and models of encoders, taggers and built resources."""
+        """Yield the values of `ProjectParams.read_paths`, and others that may be paths.
+
+        These are the settings of attacks, metrics and exemplars, and the models that encode, tag or start a build.
+        """
         yield from super().read_paths()
         yield from strings(self.attacks, "attacks")
         yield from strings(self.utility.metrics, "utility.metrics")
@@ -451,12 +456,12 @@ class TextsParams(ProjectParams):
             yield from strings(exemplars.settings, f"exemplars.{name}.settings")
 
     def studied(self) -> Iterator[tuple[str, bool]]:
-        """Yield the sections of `ProjectParams.studied`, and those of cells."""
+        """Yield the section `cells` and the sections of `ProjectParams.studied`, each with True if it has entries."""
         yield "cells", bool(self.cells)
         yield from super().studied()
 
     def resources(self) -> Iterator[str]:
-        """Yield `ProjectParams.resources`, and the resources built from public texts."""
+        """Yield the outputs of `ProjectParams.resources`, and the resources built from public texts."""
         yield from super().resources()
         for kind in ("triples", "autoencoders", "noise_aware", "exemplars"):
             yield from (f"data/{kind}/{name}" for name in getattr(self, kind))
@@ -477,7 +482,7 @@ class TextsParams(ProjectParams):
         return self.trials.count if sets is None else sets.count
 
     def temperature(self, dataset: str) -> float:
-        """Return the temperature for fresh trials of a data set: 0 for trials of sets, whose pairs are uniform."""
+        """Return the temperature for fresh trials. It is 0 for trials of sets, because their pairs are uniform."""
         return self.trials.temperature if self.datasets[dataset].sets is None else 0.0
 
     def match(self, dataset: str) -> Match:

@@ -1,4 +1,4 @@
-"""Public texts that models are trained on, from all kinds of sources."""
+"""Public texts that resources of mechanisms are made from, out of any kind of source."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from epsilometer.project.corpora import corpus as audited_corpus
 def public_texts(params: TextsParams, corpus: PublicCorpus) -> list[str]:
     """Return public texts: the first `count` texts of each given part of a source, or a data set's public part.
 
-    A generator writes some texts under more than one seed. Texts that it also writes for an audited data set are left
-    out, so that no model is audited on texts that it was trained on.
+    A generator writes some texts under more than one seed. A text that the generator also writes for an audited data
+    set is left out, so that no model is audited on its training texts.
     """
     if corpus.dataset is not None:
         texts: list[str] = audited_corpus(params, corpus.dataset).table.filter(split=PUBLIC)["text"].to_list()
@@ -39,14 +39,14 @@ def public_texts(params: TextsParams, corpus: PublicCorpus) -> list[str]:
 
 
 def source_of(corpus: PublicCorpus) -> str:
-    """Return the source of public texts in a few words, for claims."""
+    """Return a short description of the source of public texts, for claims."""
     if corpus.dataset is not None:
         return f"the public part of {corpus.dataset}"
     return " ".join([Path(corpus.source).name, *corpus.parts])
 
 
 def _audited(params: TextsParams, corpus: PublicCorpus) -> Iterator[str]:
-    """Yield the texts that the generator writes for data sets, generated again: this stage reads no prepared texts."""
+    """Generate again, and yield, the generator's texts for data sets. This stage cannot read the prepared texts."""
     for entry in params.datasets.values():
         if entry.source == corpus.source and entry.part in corpus.parts:
             request = GeneratorRequest(params.audit.seed, entry.count, entry.part)

@@ -22,16 +22,16 @@ from epsilometer.project.cells import build
 from epsilometer.project.paths import audited_texts
 from epsilometer.text.words import words
 
-_READ = 1 << 16  # network outputs are stored if the texts have at most this many words in all: about 100 MB
+_READ = 1 << 16  # largest total number of words in texts whose network outputs are stored (about 100 MB)
 
 
 def mechanism(params: TextsParams, cell: str) -> Mechanism:
-    """Return the cell's mechanism; its models load at first use."""
+    """Return the cell's mechanism. Its models load at first use."""
     return build(params, params.cells[cell])
 
 
 def well_read(params: TextsParams, cell: str) -> Mechanism:
-    """Return the cell's mechanism with the network's outputs that `read_once` stored, to save time."""
+    """Return the cell's mechanism. To save time, it reuses the outputs of its network that `read_once` stored."""
     built = mechanism(params, cell)
     if isinstance(built, HasReadings) and len(readings := np.load(readings_path(cell), allow_pickle=False)):
         built.recall(_compared(params, cell), readings)
@@ -39,7 +39,7 @@ def well_read(params: TextsParams, cell: str) -> Mechanism:
 
 
 def read_once(params: TextsParams, cell: str, built: Mechanism) -> None:
-    """Write data/readings/<cell>.npy: the network's output for each of the trials' texts; empty for too many words."""
+    """Write data/readings/<cell>.npy: the network's output for each text in trials; empty for more than _READ words."""
     texts, readings = _compared(params, cell), np.empty((0, 0), np.float32)
     if isinstance(built, HasReadings) and sum(len(words(text)) for text in texts) <= _READ:
         readings = built.read(texts)
@@ -60,9 +60,9 @@ def trials(dataset: str) -> Trials:
 
 
 def rewrites(cell: str, epsilon: float, rows: NDArray[np.int64] | None = None) -> tuple[Rewrites, pl.Series]:
-    """Return the rewrites of a cell in the trials' order (latents stay on disk), and the claimed loss of each trial.
+    """Return the rewrites of a cell in the order of trials, and the claimed loss of each trial.
 
-    rows: trials in ascending order; all by default.
+    Latents stay on disk. rows: the ascending numbers of the trials; None: all trials.
     """
     table = tables.read(rewrites_path(cell, epsilon), REWRITES).sort("trial")
     if rows is not None and len(rows) == len(table):
@@ -87,7 +87,7 @@ def _on_disk(path: Path, rows: NDArray[np.int64] | None) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Some rows of an array on disk, with the part of an array's interface that latents need: a shape, and slices."""
+    """Some rows of an array on disk. Has only what latents need of an array: its shape, its length and slices."""
 
     array: NDArray[np.float32]
     rows: NDArray[np.int64]

@@ -50,12 +50,12 @@ def current(params: TextsParams, folder: Path = Path(".")) -> list[Source]:
 
 
 def _slug(name: str) -> str:
-    """Return the name or path of a component as a file's name; paths with the same last part get different names."""
+    """Return a file name for a component's name or path. Paths in different folders get different names."""
     return re.sub(r"\W+", "-", name.removesuffix(".py")).strip("-")
 
 
 def _of_cell(params: TextsParams, cell: Cell, folder: Path) -> Record:
-    """Return the record of a cell: the mechanism's settings, and a hash of the resource unless a stage makes it."""
+    """Return the record of a cell: its settings, and a hash of its resource unless a stage makes this resource."""
     settings = {"settings": cell.settings, "epsilons": cell.budgets, "resource": cell.resource}
     if cell.resource is None or any(PurePath(cell.resource).is_relative_to(out) for out in _of_stages(params)):
         return _said(settings)
@@ -97,7 +97,7 @@ def _of_model(name: Any, folder: Path) -> Record:
 
 
 def _said(settings: Mapping[str, Any] | None) -> Record:
-    """Return a record of settings, as they are read back from JSON."""
+    """Return a record of settings, in the form in which JSON returns them."""
     return {"settings": json.loads(json.dumps(settings))} if settings else {}
 
 

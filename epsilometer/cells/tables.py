@@ -9,7 +9,7 @@ import polars as pl
 from epsilometer.core.guarantees import budget_name
 from epsilometer.core.tables import Schema
 
-SIMILARITY: Schema = {  # the mean cosine of the first `texts` trials, its interval, and their corpus BLEU
+SIMILARITY: Schema = {  # over the first `texts` trials: the mean cosine, its interval, and the corpus BLEU
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
@@ -32,37 +32,37 @@ SIMILARITIES: Schema = {  # a row per trial and metric
 }
 
 
-WAYS: Schema = {  # macro F1 of a learner by three ways to share labelled texts (`auditing.corpora.ways`)
+WAYS: Schema = {  # macro F1 of a learner under three ways to share labelled texts (`auditing.corpora.ways`)
     "dataset": pl.String,
     "label": pl.String,
     "way": pl.String,  # "public": only public texts; "rewrites": private texts, each rewritten; "release": a corpus
-    "mechanism": pl.String,  # null for other ways than rewrites
+    "mechanism": pl.String,  # null except for rewrites
     "epsilon": pl.Float64,
     "texts": pl.Int64,  # number of texts in a fold: labelled by hand, rewritten, or in the released corpus
     "f1": pl.List(pl.Float64),  # F1 on each held-out fold
     "reach": pl.Float64,  # half-width of the 99 % interval of the mean F1 (`auditing.corpora.folds`)
     "choice": pl.Float64,  # mean F1 on separate texts, to choose a mechanism and budget; null except for rewrites
-    "loss": pl.Float64,  # guess loss between two texts under the noise of a release; null for other ways
+    "loss": pl.Float64,  # guess loss between two texts under the noise of a release; null except for releases
 }
 
 
 def ways_path() -> Path:
-    """Return the path of a learner's macro F1 by each way to share texts (schema `WAYS`)."""
+    """Return the path of a learner's macro F1 under each way to share texts (schema `WAYS`)."""
     return Path("data/ways.parquet")
 
 
 def sets_path(dataset: str) -> Path:
-    """Return the path of the sets of a data set's trials (schema `SETS`); trials without sets have no rows."""
+    """Return the path of the sets of texts that trials use (schema `SETS`). Other trials have no rows."""
     return Path(f"data/trials/{dataset}.sets.parquet")
 
 
 def ceilings_path() -> Path:
-    """Return the path of the largest possible worth on each data set with trials of sets (schema `CEILINGS`)."""
+    """Return the path of the ceiling of worth, for each data set with trials of sets (schema `CEILINGS`)."""
     return Path("data/ceilings.parquet")
 
 
 def possible_path() -> Path:
-    """Return the path of the share of the possible worth of each cell with trials of sets (schema `POSSIBLE`)."""
+    """Return the path of the share of the possible, for each cell with trials of sets (schema `POSSIBLE`)."""
     return Path("data/possible.parquet")
 
 
@@ -77,22 +77,22 @@ def stated_path(cell: str) -> Path:
 
 
 def readings_path(cell: str) -> Path:
-    """Return the path of the network's output for the trials' texts, float32 [rows, width]; may be empty."""
+    """Return the path of the network's outputs for the texts in trials, float32 [rows, width]. May be empty."""
     return Path(f"data/readings/{cell}.npy")
 
 
 def encoded_path(cell: str) -> Path:
-    """Return the path of the sentence embeddings that an attack computed of a cell's rewrites (`encoded.py`)."""
+    """Return the path of the sentence embeddings of a cell's rewrites that an attack computed (`encoded.py`)."""
     return Path(f"data/encoded/{cell}.npz")
 
 
 def tokens_path(cell: str) -> Path:
-    """Return the path of the mechanism's tokens of the first audited text (schema `TOKENS`); may have no rows."""
+    """Return the path of the mechanism's tokens of the first audited text (schema `TOKENS`). May have no rows."""
     return Path(f"data/tokens/{cell}.parquet")
 
 
 def latents_path(cell: str, epsilon: float | None) -> Path:
-    """Return the path of the latents of a cell's trials, with the noise at an epsilon; without noise for None."""
+    """Return the path of the latents of a cell's trials, with the noise at an epsilon. None: without noise."""
     return Path(f"data/rewrites/{cell}/{'before' if epsilon is None else budget_name(epsilon)}.npy")
 
 
@@ -102,7 +102,7 @@ def exact_path(cell: str) -> Path:
 
 
 def attributes_path(cell: str) -> Path:
-    """Return the path of upper bounds on attribute losses by the cell's law (schema `ATTRIBUTE_LOSSES`)."""
+    """Return the path of upper bounds on attribute losses, from the mechanism's law (schema `ATTRIBUTE_LOSSES`)."""
     return Path(f"data/attribute_losses/{cell}.parquet")
 
 
@@ -112,7 +112,7 @@ def decisions_path() -> Path:
 
 
 def curves_path(cell: str) -> Path:
-    """Return the path of a cell's delta at each level, by its law (schema `EXACT_CURVES`)."""
+    """Return the path of a cell's delta at each level of loss, from the mechanism's law (schema `EXACT_CURVES`)."""
     return Path(f"data/exact/{cell}.curves.parquet")
 
 

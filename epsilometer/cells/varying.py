@@ -1,4 +1,4 @@
-"""The data that all ablations and sweeps of a cell use: the texts that candidates are drawn from, in groups."""
+"""The texts that candidates are drawn from, in groups. All ablations and sweeps of a cell use them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from epsilometer.project.paths import audited
 
 
 def pool(params: TextsParams, dataset: str, match: str | None = None) -> tuple[Pool, NDArray[np.float32]]:
-    """Return a data set's audited texts and their embeddings. With match "words", texts of equal length form a group.
+    """Return a data set's audited texts and their embeddings.
 
-    match: "words" or "none"; None for the data set's own setting.
+    match: "words" (texts with equal numbers of words form a group) or "none"; None: the data set's own setting.
     """
     table, vectors = audited(params, dataset), np.load(f"data/embeddings/{dataset}.npy")
     groups = table["words"].to_numpy() if (match or params.match(dataset)) == "words" else None

@@ -1,9 +1,9 @@
 """Rows for three ways to share the labelled texts of a data set, and its public, private and held-out texts.
 
-The rows are about data sets that a cell audits and that have a label to learn: the first label that neither identifies
-authors or pairs (`group`) nor is an attribute to hide (`decide.attributes`). Public texts are those of the public
-part or, if there is none, of splits that are not audited. The audited texts form folds (`auditing.corpora.folds`). A
-data set has no rows if it has too few texts, in all or for its number of labels.
+Rows are made for each data set that a cell audits and that has a label to learn. This is the data set's first label
+with enough texts, in all and per class. Labels that identify authors or pairs (`group`) and attributes to hide
+(`decide.attributes`) are skipped. Public texts are those of the public part. Without a public part, they are those of
+splits that are not audited. The audited texts form folds (`auditing.corpora.folds`).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from epsilometer.corpora.parts import GROUP, PUBLIC
 from epsilometer.mechanisms.selection.shared.public_exemplars import embed
 from epsilometer.project.paths import audited, prepared
 
-EPSILONS = (1.0, 2.0)  # of released corpora; at epsilon 2, the guess loss between two texts is 1 nat
+EPSILONS = (1.0, 2.0)  # budgets of released corpora; at epsilon 2, the guess loss between two texts is 1 nat
 _LEARNT = (1 - CHOICE) * (1 - 1 / FOLDS)
 _MOST = 2000  # maximum number of public texts
-_OF_LABEL = 10  # minimum number of private texts of a label, on average
+_OF_LABEL = 10  # minimum number of private texts per class, on average
 
 
 def rows(params: TextsParams, dataset: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a data set (schema `WAYS`); none if nothing can be learnt."""
+    """Yield the rows of a data set (schema `WAYS`); no rows if no label can be learnt."""
     settings = params.datasets[dataset]
     hidden = {*settings.group, *params.decide.attributes.get(dataset, ())}
     splits = (Split.of(params, dataset, label) for label in settings.labels if label not in hidden)
@@ -55,7 +55,7 @@ def rows(params: TextsParams, dataset: str) -> Iterator[dict[str, Any]]:
 
 
 class Split:
-    """The public, private and held-out texts of a data set. table: the audited texts, as numbered in trials."""
+    """The public, private and held-out texts of a data set. table: the audited texts, in the order of their numbers."""
 
     def __init__(self, params: TextsParams, dataset: str, label: str, table: pl.DataFrame) -> None:
         from epsilometer.models.encoder import Encoder  # loading takes a second, and most audits do not need it
@@ -74,7 +74,7 @@ class Split:
 
     @classmethod
     def of(cls, params: TextsParams, dataset: str, label: str) -> Split | None:
-        """Return the split; None if there are too few texts for the number of labels."""
+        """Return the split; None if there are too few texts, in all or for the number of classes."""
         table, public = audited(params, dataset), _public(params, dataset, label)
         labels = public[label].n_unique()
         usable = int(table[label].is_in(public[label].unique().to_list()).sum())
@@ -85,9 +85,9 @@ class Split:
         return split if all(enough) else None
 
     def rewritten(self, cell: str, epsilon: float) -> list[Labelled] | None:
-        """Return, for each fold, the first rewrite of each trial's private text.
+        """Return, for each fold, the first rewrite of each private text that trials rewrite.
 
-        None if a fold has rewrites of fewer than two labels.
+        Returns None if a fold has rewrites of fewer than two classes.
         """
         first: dict[int, str] = {}
         for source, text in zip(trials(self._dataset).source.tolist(), rewrites(cell, epsilon)[0].texts, strict=True):
@@ -106,13 +106,13 @@ class Split:
 
 
 def _public(params: TextsParams, dataset: str, label: str) -> pl.DataFrame:
-    """Return distinct labelled public texts that are not audited."""
+    """Return at most _MOST distinct, labelled public texts. None of them is audited."""
     settings, table = params.datasets[dataset], prepared(dataset)
     is_public = pl.col("split") != settings.use if settings.public_part is None else pl.col("split") == PUBLIC
     return table.filter(is_public).drop_nulls(label).unique("text", keep="first", maintain_order=True).head(_MOST)
 
 
 def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return the rows rescaled to length 1; rows of zeros are unchanged."""
+    """Return the rows rescaled to length 1. Rows of zeros are unchanged."""
     wide = vectors.astype(np.float64)
     return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), np.finfo(float).tiny))

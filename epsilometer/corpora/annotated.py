@@ -17,7 +17,7 @@ _NEEDS = {
 
 
 def holds(path: Path) -> bool:
-    """Return whether a file is JSON that begins as a list. (A pin of a data set begins as an object.)"""
+    """Return True if a .json file begins with a list. (A pin of a data set begins with an object.)"""
     if path.suffix != ".json" or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -27,7 +27,8 @@ def holds(path: Path) -> bool:
 def read(path: Path) -> pl.DataFrame:
     """Return the texts of a file with their annotated identifiers: columns of `tab.SCHEMA` or of `presidio.SCHEMA`.
 
-    Raises UserError for a damaged file, and for a document in another form than the first. No error quotes a text.
+    The first document decides between the two forms. Raises UserError for a damaged file, and for a document in another
+    form. No error quotes a text.
     """
     try:
         documents = json_text.load(path.read_bytes())

@@ -27,9 +27,9 @@ def check_named(table: pl.DataFrame, columns: Sequence[str], place: str) -> None
 
 
 def people_of(table: pl.DataFrame, column: str, texts: str, place: str) -> list[str]:
-    """Return the author of each text. A text without an author counts as a separate person, and a note says so.
+    """Return the author of each text. Each text without an author counts as a person, and a note counts these texts.
 
-    texts: the column of the texts. Raises UserError if one of the columns is missing.
+    column, texts: the columns of the authors and of the texts. Raises UserError if one of the columns is missing.
     """
     for kind, name in (("column of people", column), ("text column", texts)):
         if name not in table.columns:
@@ -41,24 +41,24 @@ def people_of(table: pl.DataFrame, column: str, texts: str, place: str) -> list[
 
 
 def of_own_words(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows whose words, in lower case, differ from those of every earlier row."""
+    """Return the table without rows that have the same words, in lower case, as an earlier row."""
     keys = pl.Series("_words", [" ".join(words(text)) for text in table["text"]])
     return table.filter(keys.is_first_distinct())
 
 
 def at_most(table: pl.DataFrame, most: int) -> pl.DataFrame:
-    """Return at most `most` rows of each author, those with the smallest ids, in the order of the table.
+    """Return at most `most` rows of each author, in the order of the table. Rows with the smallest ids are chosen.
 
-    table: columns `id` and `GROUP`, the author's number. An id is a hash of the text.
+    table: columns `id` (a hash of the text) and `GROUP` (the author's number).
     """
     return table.filter(pl.col("id").rank("ordinal").over(GROUP) <= most)
 
 
 def chosen(table: pl.DataFrame, split: str, least: int, texts: int, seed: int) -> pl.DataFrame:
-    """Return the table with only some authors in one split. Other splits stay as they are.
+    """Return the table with only some authors in the split `split`. Other splits are unchanged.
 
     Authors with at least `least` texts in the split are taken in a random order, until together they have `texts`
-    texts. Raises UserError, to which the caller adds its place in params.yaml, if these authors have fewer texts.
+    texts. Raises UserError if all these authors together have fewer texts. The caller adds the place in params.yaml.
     """
     counts = table.filter(split=split).group_by(GROUP).len().filter(pl.col("len") >= least).sort(GROUP)
     if counts["len"].sum() < texts:

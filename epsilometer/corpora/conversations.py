@@ -1,9 +1,9 @@
-"""Conversations in the form of chitchat-dataset: messages between people, one row each.
+"""Conversations in the form of chitchat-dataset: messages between people, one message per row.
 
 A file is a JSON object that maps names to conversations (Myers, Etchart and Fulda 2020). A conversation has `messages`,
 a list of lists. Each inner list has consecutive messages of one sender. `prompt`, the opening question, is optional. A
 message has `text`, `timestamp` and `sender`. Rows are in a fixed order: by the name of the conversation, then by time.
-Senders and conversations become numbers in the order of their first rows, so that no account name leaves the file.
+Numbers replace senders and conversations, in the order of their first rows, so that no account name leaves the file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BEGINS = re.compile(rb'\s*\{\s*"[^"\\]*"\s*:\s*\{\s*"(messages|prompt|ratings|s
 
 
 def holds(path: Path) -> bool:
-    """Return whether a file is JSON that begins as an object of conversations."""
+    """Return True if a .json file begins with an object of conversations."""
     if path.suffix != ".json" or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -42,7 +42,7 @@ def holds(path: Path) -> bool:
 def read(path: Path) -> pl.DataFrame:
     """Return the messages of a file, with the columns of `SCHEMA`.
 
-    Raises UserError, which quotes no message and no sender, for a damaged file and for a conversation in another form.
+    Raises UserError for a damaged file, and for a conversation in another form. No error quotes a message or a sender.
     """
     try:
         conversations = json_text.load(path.read_bytes())

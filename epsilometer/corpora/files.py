@@ -20,20 +20,20 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.file_names import listed, member, quoted_error
 from epsilometer.runtime.progress import note
 
-_LONGEST = (1 << 31) - 1  # most characters of a field; the csv module's default, 131,072, is too small for long texts
+_LONGEST = (1 << 31) - 1  # most characters of a field; the csv module's default of 131,072 is too small for long texts
 _COMPRESSED = (".gz", ".zst")
 _CELL = 8  # smallest number of bytes that a cell of a table takes in memory
 _SAMPLE = 1 << 16  # number of bytes from which an encoding is guessed
-_FEW = 0.3  # largest share of non-ASCII bytes in Western text, and of NUL bytes in text that is not UTF-16
+_FEW = 0.3  # largest share of non-ASCII bytes in Western text, and of NUL bytes unless text is UTF-16
 
 
 @dataclass(frozen=True)
 class Layout:
     """The layout of a text file.
 
-    separator: the character between fields; by default it depends on the suffix. quotes: whether fields may be in
-    double quotes. header: whether the first line has the names of columns; without it they are "1", "2", ... encoding:
-    a name that Python supports.
+    separator: the character between fields; None: according to the suffix. quotes: True if fields may be in double
+    quotes. header: True if the first line has the names of the columns; otherwise the columns are named "1", "2", ...
+    encoding: a name that Python supports.
     """
 
     separator: str | None = None
@@ -67,11 +67,12 @@ def suffix(path: Path) -> str:
 
 
 def read(path: Path, layout: Layout = PLAIN) -> pl.DataFrame:
-    """Return the table in a file, whose suffix gives the format, or the texts of a folder, one per .txt file.
+    """Return the table in a file or a folder.
 
-    All columns of CSV and TSV files are strings; a plain text file has one column, `text`, and a folder has `text` and
-    `file`. All formats except Parquet may be compressed (.gz, .zst). Raises UserError for an unknown suffix, and for a
-    file that is missing, empty, damaged (the error gives the line) or in another encoding (the error gives the byte).
+    The suffix of a file determines its format. Columns of CSV and TSV files are strings. A plain text file has one
+    column, `text`. A folder of .txt files, with one text each, has the columns `text` and `file`. All formats except
+    Parquet may be compressed (.gz, .zst). Raises UserError for an unknown suffix, and for a file that is missing,
+    empty, damaged (the error gives the line) or in another encoding (the error gives the byte).
     """
     if path.is_dir():
         return _folder(path, layout)
@@ -89,9 +90,10 @@ def read(path: Path, layout: Layout = PLAIN) -> pl.DataFrame:
 
 
 def write(table: pl.DataFrame, path: Path | None, kind: str, layout: Layout = PLAIN, *, private: bool = False) -> bytes:
-    """Return the bytes of a table in a format, and write them to `path`, compressed according to its suffix.
+    """Return the bytes of a table in a format, and write them to `path`, unless it is None.
 
-    kind: the format, as a suffix. private: the file is readable by its owner alone.
+    The suffix of `path` decides whether the file is compressed. kind: the format, as a suffix. private: True to make
+    the file readable by its owner alone.
     """
     out = io.BytesIO()
     if kind == ".parquet":
@@ -165,13 +167,13 @@ def _parquet(path: Path, _: Layout) -> pl.DataFrame:
         raise UserError(
             f"{path} cannot be read as a Parquet file ({quoted_error(error)}); write it again", "EPS-D017"
         ) from error
-    if table.estimated_size() > resource_limits.unpacked(path):  # a file may store equal texts once
+    if table.estimated_size() > resource_limits.unpacked(path):  # a file may store equal texts only once
         raise resource_limits.too_large(path)
     return table
 
 
 def content(path: Path) -> bytes:
-    """Return the decompressed content of a file. Raises UserError if it is damaged or too large."""
+    """Return the decompressed content of a file. Raises UserError if decompression fails or exceeds the limit."""
     if path.suffix not in _COMPRESSED:
         return path.read_bytes()
     most = resource_limits.unpacked(path)
@@ -227,21 +229,21 @@ def _text(raw: bytes, layout: Layout, name: str) -> str:
 
 
 def _encoding(raw: bytes, at: int) -> str:
-    """Return the remedy for a file in another encoding, whose first wrong byte is at this position."""
+    """Return the remedy for bytes that are not in the stated encoding. at: the position of the first wrong byte."""
     from charset_normalizer import from_bytes
 
     part = raw[:_SAMPLE] if at < _SAMPLE else raw[raw.rfind(b"\n", 0, at) + 1 :][:_SAMPLE]
     guess = from_bytes(part).best()
     if guess is None:
         return "give its encoding (encoding, --layout encoding=...), such as gb18030 or cp1252"
-    # A few non-ASCII letters do not identify a one-byte code page, so take the most frequent one, the Western.
+    # A few non-ASCII letters do not identify a one-byte code page. So assume the most frequent one, the Western.
     western = len(str(guess)) == len(part) and sum(byte > 0x7F for byte in part) < _FEW * len(part)
     encoding = "cp1252" if western else guess.encoding
     return f"it looks like {encoding} (encoding, --layout encoding={encoding})"
 
 
 def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
-    # Uses the standard library, since polars reports neither the line nor an unclosed quote.
+    # The standard library reads the file: polars reports neither the line of an error nor an unclosed quote.
     csv.field_size_limit(_LONGEST)
     separator = layout.separator or _SEPARATORS[suffix(path)]
     reader = csv.reader(
@@ -291,7 +293,7 @@ def _even(header: str, separator: str) -> str:
 
 
 def is_json_lines(path: Path) -> bool:
-    """Return whether the first two lines of a file are JSON objects, whatever its suffix."""
+    """Return True if the first two lines of a file are JSON objects. The suffix of the file does not matter."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -309,7 +311,7 @@ def _json_lines(path: Path, layout: Layout) -> pl.DataFrame:
     try:
         return pl.read_ndjson(text.encode(), infer_schema_length=None)
     except pl.exceptions.PolarsError as error:
-        # polars does not report the line, so look for it.
+        # polars does not report the line of the error, so search for that line.
         for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
                 continue
@@ -360,7 +362,7 @@ def _check_escapes(text: str, path: Path) -> None:
 
 
 def _lines(path: Path, layout: Layout) -> pl.DataFrame:
-    # splitlines would also split at form feeds and other characters inside a text.
+    # The method splitlines would also split at form feeds and similar characters inside a text.
     lines = _decoded(path, layout).removesuffix("\n").split("\n")
     return pl.DataFrame({"text": [line.removesuffix("\r") for line in lines]})
 

@@ -75,14 +75,14 @@ def read_pin(path: Path) -> Pin:
 
 
 def is_missing(repository: Repository) -> bool:
-    """Return whether files of a data set of the hub are missing here."""
+    """Return True if files of a data set on the hub are missing in the local cache."""
     return _whole(repository) is None
 
 
 def fetch(repository: Repository) -> Path:
     """Download the missing files of a data set, check them against the commit, and return their folder.
 
-    Raises UserError if the data set is not available, or has only a program instead of data files.
+    Raises UserError if the data set is not available, or if it has a program but no data files.
     """
 
     def wanted(names: Sequence[str], read: Callable[[str], str]) -> list[str]:
@@ -107,7 +107,7 @@ def fetch(repository: Repository) -> Path:
 def load(dataset: str, config: str | None = None, revision: str | None = None, rows: int | None = None) -> pl.DataFrame:
     """Return all splits of a data set in one table. A missing column `split` is filled with the hub's split names.
 
-    The numbers of class labels are replaced by their names. rows: read only the first `rows` rows of each split. Code
+    Names replace the numbers of class labels. rows: read only the first `rows` rows of each split; None: all rows. Code
     of the data set is not run. Raises UserError if the data set cannot be fetched or read.
     """
     from datasets import ClassLabel, load_dataset
@@ -138,7 +138,7 @@ def load(dataset: str, config: str | None = None, revision: str | None = None, r
 
 
 def _first(part: Any, rows: int) -> pl.DataFrame:
-    """Return the first rows of a split that is read as a stream."""
+    """Return the first `rows` rows of a split that is read as a stream."""
     batches = part.take(rows).with_format("arrow").iter(batch_size=1000)
     return pl.concat([pl.DataFrame(batch) for batch in batches])
 
@@ -148,7 +148,7 @@ def _whole(repository: Repository) -> Path | None:
     folder = hub.snapshot(repository)
     if folder is None:
         return None
-    if hub.recorded(repository) is None:  # downloaded by another program, so its completeness is unknown
+    if hub.recorded(repository) is None:  # another program downloaded the data set, so its completeness is unknown
         return folder if any(_DATA.fullmatch(path.name) for path in folder.rglob("*")) else None
     return folder if hub.state(repository).whole else None
 

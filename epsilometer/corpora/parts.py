@@ -1,8 +1,8 @@
 """Disjoint parts of a data set: they share no text, no pair of texts and no author.
 
 Two rows are in one group if they agree in the grouping columns (the same author or pair), or if their texts differ only
-in case, white space and punctuation. Two rows that are both in the group of a third row are in one group, too. Each
-group is in one part as a whole.
+in case, white space and punctuation. If two rows are in the group of a third row, all three are in one group. A part
+contains whole groups.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from epsilometer.core.file_names import absent, listed
 from epsilometer.core.randomness import Noise
 from epsilometer.text.words import words
 
-GROUP = "group_number"  # column of prepared tables: the number of a row's group
+GROUP = "group_number"  # the column of prepared tables that has the number of a row's group
 PUBLIC = "public"  # the split of the texts that mechanisms may be built from
 
 
@@ -57,8 +57,9 @@ def groups(table: pl.DataFrame, columns: Sequence[str] = ()) -> NDArray[np.int64
 def places(of: NDArray[np.int64], *name: str | int) -> NDArray[np.float64]:
     """Return the place, [n] in (0, 1), of each row's group in a random order of the groups.
 
-    Rows with a place below p are about a share p of all rows, in whole groups. A smaller p selects a subset of these
-    rows.
+    The rows with a place below p form whole groups, and are about a share p of all rows. A smaller p selects a subset
+    of these rows.
+
     of: [n], group numbers. name: the name of the random stream for the order.
     """
     sizes = np.bincount(of)
@@ -74,8 +75,8 @@ def held_out(of: NDArray[np.int64], labels: Sequence[Sequence[str | None]], *nam
 
     of: [n], group numbers. labels: for each label, the n classes; None, for a row without the label, counts as a class.
     name: the name of the random stream that orders the groups. Groups are visited in this order. A group is held out
-    if, for each class in it, the class's rows held out so far plus half of its rows in the group are at most a tenth of
-    the class. So at most a fifth of a class is held out, and nothing if all groups are large.
+    if each class in the group meets a condition: its rows held out so far, plus half of its rows in the group, are at
+    most a tenth of the class. So at most a fifth of a class is held out. Nothing is held out if all groups are large.
     """
     number_of: dict[tuple[int, str | None], int] = {}
     columns = [
@@ -97,8 +98,8 @@ def held_out(of: NDArray[np.int64], labels: Sequence[Sequence[str | None]], *nam
 def hashed(table: pl.DataFrame) -> NDArray[np.float64]:
     """Return a hash of each row's text, [n] in [0, 1). A group gets the hash of its alphabetically first text.
 
-    table: column `text`, and `GROUP` if rows are grouped. If a text is alone in its group, its hash depends only on its
-    words.
+    table: column `text`, and `GROUP` if rows are grouped. The hash of a text that is alone in its group depends only on
+    the text's words.
     """
     keys = pl.Series("key", [" ".join(words(text)) for text in table["text"]])
     if GROUP in table.columns:
@@ -108,7 +109,7 @@ def hashed(table: pl.DataFrame) -> NDArray[np.float64]:
 
 
 def resplit(of: NDArray[np.int64], shares: Mapping[str, float], seed: int) -> pl.Series:
-    """Return the split of each row, [n], drawn by group. "train" gets the remaining share.
+    """Return the split of each row, [n]. A group is drawn as a whole. "train" gets the remaining share.
 
     of: [n], group numbers. shares: the share of each split. Raises UserError if too few groups leave a split without a
     row.

@@ -1,8 +1,8 @@
 """Presidio's form of annotated texts, which presidio-research's generator and evaluator read and write.
 
-A file is a JSON list of objects with `full_text` and `spans`. A span has `entity_type`, `start_position`,
-`end_position` and, to check the positions, `entity_value`. Each span is one identifier, whose kind is the type in lower
-case, such as "phone number".
+A file is a JSON list of objects with `full_text` and `spans`. A span has `entity_type`, `start_position` and
+`end_position`. It may have `entity_value`, which is used to check the positions. Each span is one identifier. Its kind
+is the type in lower case, such as "phone number".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The reading of an audit's corpus: read the texts of a source, then clean, merge and count them."""
+"""Read the texts of a source, drop texts without words, merge duplicates, and count what remains."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from epsilometer.runtime import packages
 from epsilometer.runtime.progress import note
 from epsilometer.text.words import words
 
-PREPARED: Schema = {"id": pl.String, "text": pl.String, "split": pl.String, "words": pl.Int32}  # and each label
+PREPARED: Schema = {"id": pl.String, "text": pl.String, "split": pl.String, "words": pl.Int32}  # and a column per label
 
-_EACH = "[]"  # in a path, after the name of a column of lists: stands for every value of the list
+_EACH = "[]"  # in a path, follows the name of a column of lists, and stands for every value of a list
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 # Optional columns of a corpus, lists of strings: the identifiers of a text, their kinds, and their entities.
 _RECORD = ("identifiers", "identifier_kinds", "identifier_entities")
@@ -56,16 +56,16 @@ def read(
 ) -> pl.DataFrame:
     """Return the texts of a source: columns `text`, `split`, the labels, and annotated identifiers, if any.
 
-    source: a file (`files.read`), a folder of .txt files, a pin of a hub's data set or of a package's file (.json),
-    texts in the form of the Text Anonymization Benchmark, Presidio or chitchat-dataset (.json), a generator (.py with
-    `generate(name, count, seed)`), or the id of a Hugging Face data set.
-    text, labels, split: columns of the source, or paths into objects. With `comments[].text`, each comment becomes a
-    text, in a row that repeats the other values of its source row. A label `a,b` joins two columns (`corpora.joint`).
-    Several columns of text are joined by line breaks. Without a column `split` all rows are "train".
-    rows: the number of rows to read. layout: the layout of a file. request: the request to a generator.
+    source: a file (`files.read`); a folder of .txt files; a pin (.json) of a data set on the hub or of a file in a
+    package; a file (.json) in the form of the Text Anonymization Benchmark, Presidio or chitchat-dataset; a generator
+    (.py with `generate(name, count, seed)`); or the id of a Hugging Face data set.
+    text, labels, split: columns of the source, or paths into objects. With the path `comments[].text`, each comment
+    becomes a text, in a row that repeats the other values of its source row. A label `a,b` joins two columns
+    (`corpora.joint`). Several columns of text are joined by line breaks. Without a column `split` all rows are "train".
+    rows: the number of rows to read; None: all. layout: the layout of a file. request: the request to a generator.
 
-    Annotated identifiers are in `identifiers`, `identifier_kinds` and `identifier_entities`. Raises UserError for
-    anything missing, unknown or damaged.
+    Annotated identifiers are in the columns `identifiers`, `identifier_kinds` and `identifier_entities`. Raises
+    UserError for a source, column or value that is missing, unknown or damaged.
     """
     check_readable(source, "the source of the texts")
     for label in labels:
@@ -110,8 +110,8 @@ def read(
 def unfolded(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.DataFrame:
     """Return the table with a column for each path into objects, such as `comments[].text`.
 
-    columns: names of columns, and paths. Each object of a list becomes a row. Raises UserError for a missing path, and
-    for paths into two lists.
+    columns: the names of columns, and the paths. Each object in a list becomes a row. Raises UserError for a path that
+    does not exist, and for paths into two lists.
     """
     lists: set[str] = set()
     for column in columns:
@@ -180,7 +180,7 @@ class Corpus:
 
 
 def check_sides(raw: pl.DataFrame, sides: Sequence[str], place: str) -> None:
-    """Raise UserError for a pair with a side that is missing or has no word."""
+    """Raise UserError for a row that has no word in one of the columns `sides`. A pair needs both of its sides."""
     for side in sides:
         lacking = [row for row, text in enumerate(raw[side], start=1) if not words(text or "")]
         if lacking:
@@ -195,9 +195,9 @@ def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
     """Drop texts without a word, merge duplicates, count the words, and give every text a stable id.
 
     raw: columns text, split and the labels. Texts are duplicates if they differ only in white space, or in the
-    composition of their characters (NFC, NFD). One row of each group of duplicates stays: the first row of train or, if
-    there is none, of validation, or else of test. The texts themselves stay unchanged. Raises UserError if nothing is
-    left.
+    composition of their characters (NFC, NFD). One row of each group of duplicates stays: the first row of train;
+    without one, the first of validation; without one, the first of test. The texts themselves stay unchanged. Raises
+    UserError if no text is left.
     """
     order = {name: i for i, name in enumerate(_SPLITS)}
     counted = raw.with_columns(pl.col("text").fill_null(""), pl.col(list(labels)).cast(pl.String)).with_columns(
@@ -225,7 +225,7 @@ def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
 
 
 def note_composed(merged: int) -> None:
-    """Print how many texts were merged with a text that differs only in the composition of characters."""
+    """Print how many texts were merged with another text that differs only in the composition of characters."""
     if merged:
         note(f"{merged:,} texts differ from another one only in Unicode composition (NFC, NFD) and were merged with it")
 
@@ -233,7 +233,7 @@ def note_composed(merged: int) -> None:
 def layout_free(column: str) -> pl.Expr:
     """Return a column of texts without layout: white space collapsed and stripped, characters composed (NFC).
 
-    Texts that are equal in this form are the same text.
+    Texts that are equal in this form count as the same text.
     """
     return pl.col(column).str.replace_all(r"\s+", " ").str.strip_chars().str.normalize("NFC")
 

@@ -10,9 +10,9 @@ class DisagreementError(ValueError):
 def value(text: str, start: int, end: int, recorded: object) -> str:
     """Return the text from start to end (exclusive).
 
-    recorded: the span's text in the annotation, None if the annotation has none. Raises ValueError for positions
-    outside the text. Raises DisagreementError if the characters differ from `recorded` or, without `recorded`, begin or
-    end with white space. Neither error quotes the text.
+    recorded: the span's text in the annotation; None if the annotation does not have it. Raises ValueError for
+    positions outside the text. Raises DisagreementError if the span differs from `recorded`. If `recorded` is None,
+    raises DisagreementError if the span begins or ends with white space. No error quotes the text.
     """
     if not 0 <= start < end <= len(text):
         raise ValueError(f"positions {start} to {end} are outside the text")

@@ -7,7 +7,8 @@ benchmark's micro-average. A document becomes a row with three lists of equal le
 "quasi") and their entities. A mention's `span_text` must be the text between its offsets.
 
 Function words, titles and punctuation at the ends of a mention are left out, since the benchmark ignores them. The
-benchmark finds function words by part-of-speech tags, also inside mentions; here they are a fixed list.
+benchmark finds function words by part-of-speech tags, and ignores them inside mentions, too. Here a fixed list has the
+function words.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def row(document: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _mentions(text: str, marked: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
-    """Yield the distinct mentions that need masking: words, kind of the entity, entity."""
+    """Yield the distinct mentions that need masking: the words, the kind of the entity, and the entity."""
     kinds: dict[str, str] = {}
     distinct: dict[tuple[str, str], None] = {}
     for mention in marked:

@@ -1,4 +1,7 @@
-"""Cache of endpoints' answers on disk. Answers are stored as they arrive, so a killed run repeats no request."""
+"""Cache of endpoints' answers on disk.
+
+Answers are stored as they arrive, so the run after a killed run repeats no answered request.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from epsilometer.runtime.progress import note
 
 @dataclass(frozen=True)
 class Completion:
-    """An answer: its text (what `keep` of `Chat.complete` returned), and the token counts of question and answer.
+    """An answer: its text (the part that `keep` of `Chat.complete` returned), and the tokens of question and answer.
 
     revision: the model's name in the endpoint's answer, which may be more specific than the requested name.
     flaws: defects that the endpoint reports, such as a truncated answer.
@@ -36,12 +39,12 @@ class Completion:
 _TABLES = {
     "completions": "question BLOB, revision TEXT, source TEXT, text TEXT, prompt_tokens INTEGER, "
     "completion_tokens INTEGER, flaws INTEGER",
-    "revisions": "source TEXT, revision TEXT",  # the newest revision of each source (`Endpoint.source`)
+    "revisions": "source TEXT, revision TEXT",  # the revision of the newest answer of each source (`Endpoint.source`)
 }
 _KEYS = {"completions": "question, revision", "revisions": "source"}
 _HEAD = b"SQLite format 3\0"
 _FORM = 1  # version of the tables, in SQLite's user_version; 0: a new file, or the old format without hashes
-# SQLite errors that do not mean that the file's content is damaged.
+# SQLite errors that have other causes than damaged content of the file.
 _NO_DAMAGE = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -57,10 +60,10 @@ _NO_DAMAGE = {
 class Store:
     """Answers in an SQLite file, by the hash of their question and by the model's revision.
 
-    A crash leaves an answer stored whole or not at all. Each row has a hash of its other columns. Opening the file
-    checks all hashes: damaged rows are dropped, so their questions are sent again, and a note counts them. Rows in the
-    old format have no hashes. They get hashes at the first opening, so earlier damage stays undetected. A file that is
-    neither an intact nor a damaged database is refused.
+    After a crash, an answer is stored whole or not at all. Each row has a hash of its other columns. Opening the file
+    checks all hashes. Damaged rows are dropped, so their questions are sent again, and a note counts these rows. Rows
+    in the old format have no hashes. They get hashes when the file is first opened, so earlier damage stays undetected.
+    A file that is neither an intact nor a damaged database is refused.
     """
 
     def __init__(self, path: Path) -> None:
@@ -68,13 +71,13 @@ class Store:
         with storing(path):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            for file in _parts(path):  # SQLite gives new files the mode of `path`, but a killed run's files may differ
+            for file in _parts(path):  # new files get the mode of `path`, but a killed run's files may have another
                 if file.exists():
                     file.chmod(0o600)
             self._database = _whole(path)
 
     def revision(self, source: str) -> str:
-        """Return the revision of the newest answer of this source; empty if there is no answer."""
+        """Return the revision of the newest answer of this source; empty without an answer."""
         with storing(self._path):
             row = self._database.execute("SELECT revision FROM revisions WHERE source = ?", (source,)).fetchone()
         return row[0] if row else ""
@@ -113,13 +116,13 @@ class Store:
 
 
 def _hash(*row: bytes | str | int) -> bytes:
-    """Return the hash of a row; numbers and texts are hashed as UTF-8."""
+    """Return the hash of a row. Numbers and texts are encoded as UTF-8."""
     plain = [value if isinstance(value, bytes) else str(value).encode() for value in row]
     return hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()
 
 
 def _stored_hash(table: str) -> str:
-    """Return the SQL expression for a row's hash. It casts columns to bytes, since damage may leave invalid UTF-8."""
+    """Return an SQL expression for a row's hash. Columns are cast to bytes, since damage may leave invalid UTF-8."""
     return f"row_hash({', '.join(f'CAST({name} AS BLOB)' for name in _names(table))})"
 
 
@@ -128,7 +131,7 @@ def _names(table: str) -> list[str]:
 
 
 def _insert(database: sqlite3.Connection, table: str, rows: Iterable[Sequence[object]]) -> None:
-    """Insert rows of a table's columns with their hashes."""
+    """Insert rows into a table. A row has the values of the table's columns, and then its hash."""
     names = [*_names(table), "hash"]
     places = ", ".join("?" * len(names))
     database.executemany(f"INSERT OR REPLACE INTO {table} ({', '.join(names)}) VALUES ({places})", rows)
@@ -138,7 +141,7 @@ def _whole(path: Path) -> sqlite3.Connection:
     """Return the store at this path without damaged rows. If SQLite cannot open it, make a new store of intact rows."""
     try:
         return _opened(path)
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # UnicodeDecodeError: from a damaged schema
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a damaged schema raises UnicodeDecodeError
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _NO_DAMAGE or not _was_database(path):
             raise
     intact = {table: _salvaged(path, table) for table in _TABLES}
@@ -167,7 +170,7 @@ def _was_database(path: Path) -> bool:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """Return the store at this path in the current format, without damaged rows. Raises DatabaseError for bad pages."""
+    """Return the store at this path in the current format, without damaged rows. Bad pages raise DatabaseError."""
     database = _connected(path)
     try:
         # A crash of the process loses no stored answer. A power failure may lose the last answers, but not the file.
@@ -221,7 +224,7 @@ def _bring_into_form(database: sqlite3.Connection) -> None:
 
 
 def _salvaged(path: Path, table: str) -> list[Sequence[object]]:
-    """Return the intact rows of a damaged store that can be read, starting from either end of the table."""
+    """Return the intact rows of a damaged store. The table is read forwards and backwards, until reading fails."""
     rows: set[Sequence[object]] = set()
     with closing(_connected(path)) as database:
         for order in ("ASC", "DESC"):
@@ -251,7 +254,7 @@ def storing(path: Path) -> Iterator[None]:
 
 
 def store_path(name: str) -> Path:
-    """Return the path of the store of that name in the user's cache folder. Only the user can enter it (mode 0700)."""
+    """Return the path of a store in the user's cache folder, which only this user can enter (mode 0700)."""
     folder = user_cache_path("epsilometer")
     with storing(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,10 +1,10 @@
 """Questions to an instruction-tuned language model, run locally or by a chat endpoint.
 
 The model must answer with a JSON object of the requested form. If an answer cannot be parsed, the model is asked once
-more with a reminder. If the second answer cannot be parsed either, the result is None. At temperature 0 the model gives
-its likeliest answer, and equal questions are asked once. Above 0 the answer is random: a local model samples its tokens
-from the caller's stream of random numbers, and an endpoint receives a seed from that stream. `chat` caches an
-endpoint's answers on disk, so a stopped run repeats no request.
+more, with a reminder. If the second answer cannot be parsed either, the result is None. At temperature 0 the model
+gives its most likely answer, and equal questions are asked once. Above 0 the answer is random: a local model samples
+its tokens from the caller's stream of random numbers, and an endpoint receives a seed from that stream. `chat` caches
+an endpoint's answers on disk, so the run after a stopped run repeats no answered request.
 
 A question that is too long for a local model is not asked, and its answer is empty.
 """
@@ -44,7 +44,7 @@ class Question:
 
 
 class Assistant(ABC):
-    """A model that answers questions. temperature: 0 for the likeliest answer; longest: most tokens of an answer."""
+    """A model that answers questions. temperature: 0 for the most likely answer. longest: most tokens of an answer."""
 
     def __init__(self, temperature: float, longest: int) -> None:
         self.temperature, self.longest = temperature, longest
@@ -53,8 +53,8 @@ class Assistant(ABC):
     def answers(self, questions: Sequence[Question], noise: Noise, turn: int) -> list[str]:
         """Return the answer to each of n questions.
 
-        turn: number of earlier calls with the same streams. Question i uses stream i of `noise`, from position `turn *
-        longest` of that stream on.
+        turn: number of earlier calls with the same streams. Question i uses stream i of `noise`. A local model reads
+        that stream from position `turn * longest` on; for an endpoint, the number at position `turn` gives the seed.
         """
 
     def ask(
@@ -62,8 +62,8 @@ class Assistant(ABC):
     ) -> list[T | None]:
         """Return the answers parsed by `read`. If `read` returns None, the question is asked once more.
 
-        turn: number of earlier calls of `ask` with the same streams. A call uses two turns of `answers`, one per
-        attempt.
+        turn: number of earlier calls of `ask` with the same streams. Each call of `ask` uses two turns of `answers`,
+        one per attempt.
         """
         answers = [read(answer) for answer in self.answers(questions, noise, 2 * turn)]
         rows = np.array([i for i, answer in enumerate(answers) if answer is None], np.int64)
@@ -74,9 +74,10 @@ class Assistant(ABC):
 
 
 class RemoteAssistant(Assistant):
-    """A model behind an OpenAI-compatible endpoint, whose provider sees the texts. Configured as in `models.chat`.
+    """A model behind an OpenAI-compatible endpoint, whose provider sees the texts.
 
-    store: file in which answers are cached; workers: number of concurrent requests.
+    `models.chat` describes the environment variables for the endpoint. store: the file in which answers are cached.
+    workers: the number of concurrent requests.
     """
 
     def __init__(self, model: str, store: Path, temperature: float, longest: int, workers: int = 8) -> None:
@@ -88,7 +89,7 @@ class RemoteAssistant(Assistant):
         return Chat(self._model, self._store, self._workers)
 
     def answers(self, questions: Sequence[Question], noise: Noise, turn: int) -> list[str]:
-        """Return the same as `Assistant.answers`. The instruction is the system message, the text the user message."""
+        """Return the same as `Assistant.answers`. The instruction is the system message, the text the user's."""
         if not questions:
             return []
         conversations = [
@@ -103,8 +104,8 @@ class RemoteAssistant(Assistant):
 class LocalAssistant(Assistant):
     """An instruction-tuned causal model by id or folder.
 
-    Instruction and text form one user message, since not all chat templates have a system message. chat: False for a
-    model without a chat template, which continues the message.
+    Instruction and text form one user message, since some chat templates have no system message. chat: False for a
+    model without a chat template. Such a model continues the message.
     """
 
     def __init__(self, model: str | Path, temperature: float, longest: int, chat: bool = True) -> None:
@@ -133,7 +134,7 @@ class LocalAssistant(Assistant):
 
         fit = np.array([len(prompt) <= self._model.room(self.longest) for prompt in prompts], bool)
         rows = np.flatnonzero(fit[source])
-        law = Softmax() if self.temperature else TokenLaw(-1e4, 1e4, top_k=1)  # no clipping: the likeliest token
+        law = Softmax() if self.temperature else TokenLaw(-1e4, 1e4, top_k=1)  # the most likely token
         outputs = generate(
             self._model,
             law,
@@ -150,7 +151,7 @@ class LocalAssistant(Assistant):
 
 
 def read_object(answer: str, *keys: str) -> dict[str, Any] | None:
-    """Return the JSON object of an answer, with exactly these keys; None for any other answer.
+    """Return the JSON object in an answer if it has exactly these keys; None for any other answer.
 
     Reasoning before the answer, marked <think>...</think>, is ignored.
     """
@@ -172,7 +173,7 @@ def read_text(value: Any) -> str | None:
 
 
 def read_class(value: Any, classes: Sequence[str]) -> str | None:
-    """Return the class with this name, else the only class that differs from it at most in case; otherwise None."""
+    """Return the class with this name; else the only class that matches it if case is ignored; else None."""
     if not isinstance(value, str):
         return None
     named = [name for name in classes if name.casefold() == value.strip().casefold()]
@@ -196,7 +197,7 @@ class AsksModel:
     private_texts:  True if the endpoint may see texts that are not public.
     longest:        most tokens in an answer.
     workers:        number of concurrent requests to the endpoint.
-    chat:           False for a local model without a chat template, which continues the instruction and the text.
+    chat:           False for a local model without a chat template. It continues the instruction and the text.
     """
 
     model: str
@@ -223,7 +224,7 @@ class AsksModel:
 
     @property
     def assistant(self) -> Assistant:
-        """Return the model to ask. Raises UserError if it is an endpoint that must not see the texts."""
+        """The model to ask. Raises UserError if an endpoint would be asked that must not see the texts."""
         if not self._checked:
             self.check(public=False)
         return self._assistant

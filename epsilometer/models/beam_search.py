@@ -3,7 +3,8 @@
 Hypotheses are ranked by their mean log-probability per token, including the end token. The search for a text stops when
 the number of ended hypotheses equals the number of beams. Unlike `generate` of transformers, this search computes
 logits only for the tokens in `model.outputs`, and computes the cross-attention keys of the encoder states once.
-Repeated n-grams are allowed. Batches have a fixed number of rows, so a result does not depend on the other texts.
+Repeated n-grams are allowed. Batches have a fixed number of rows, so the output for a text does not depend on other
+texts.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class _Ended(NamedTuple):
 def rewritten(model: Seq2Seq, texts: Sequence[str], longest: int, beams: int = 3) -> list[str]:
     """Return the model's output for each text, of at most `longest` tokens.
 
-    Equal texts are rewritten once. Batches have texts of one length, without padding. Texts longer than the model's
-    window are truncated.
+    Equal texts are rewritten once. The texts of a batch have one length, so they need no padding. Texts longer than the
+    model's window are truncated.
     """
     distinct = list(dict.fromkeys(texts))
     ids = model.cut(model.tokens(distinct))
@@ -52,8 +53,8 @@ def rewritten(model: Seq2Seq, texts: Sequence[str], longest: int, beams: int = 3
 def beam_search(model: Seq2Seq, states: Tensor, longest: int, beams: int = 3, texts: int | None = None) -> list[str]:
     """Return a text of at most `longest` tokens for each of n encoder states [n, length, width].
 
-    The decoder attends to all positions. A text does not depend on the other states. texts: number of texts per batch;
-    None: `TEXTS`.
+    The decoder attends to all positions. The text for a state does not depend on other states. texts: number of texts
+    per batch; None: `TEXTS`.
     """
     most = TEXTS[model.device] if texts is None else texts
     written: list[str] = []
@@ -63,7 +64,7 @@ def beam_search(model: Seq2Seq, states: Tensor, longest: int, beams: int = 3, te
 
 
 def _first_batch(model: Seq2Seq, longest: int, beams: int, most: int, states: Tensor) -> list[str]:
-    """Return the texts of the first states: at most `most`, or fewer if memory is short."""
+    """Return the texts for the first states. They are `most` texts, or fewer if memory is short."""
     size = model.memory.rows(beams * model.row_bytes(states.shape[1], longest), most)
     part = states[:size]
     rows = torch.cat([part, part[-1:].expand(size - len(part), -1, -1)])
@@ -86,14 +87,14 @@ def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[li
     begin = torch.tensor(_beginning(model), device=model.device).expand(rows, -1)
     logits = model._decode(begin, hidden, cache)[:, -1]
     scores = torch.full((count, beams), -torch.inf)
-    scores[:, 0] = 0  # all beams are equal at first, so only one of them may continue
+    scores[:, 0] = 0  # all beams start equal, so only the first may continue
     written: list[list[list[int]]] = [[[] for _ in range(beams)] for _ in range(count)]
     ended: list[list[_Ended]] = [[] for _ in range(count)]
     for step in range(1, longest + 1):
         total = scores.to(logits.device)[..., None] + logits.log_softmax(-1).unflatten(0, (count, beams))
         best, flat = (
             tensor.cpu() for tensor in total.flatten(1).topk(2 * beams)
-        )  # only a few numbers per text leave the device
+        )  # only a few numbers per text are copied from the device
         beam, place = flat // total.shape[-1], flat % total.shape[-1]
         origin = torch.empty(rows, dtype=torch.long)
         word = torch.empty(rows, dtype=torch.long)
@@ -120,7 +121,7 @@ def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[li
 
 
 def _best(ended: list[_Ended], going: list[list[int]], scores: Tensor, beams: int) -> list[int]:
-    """Return the best ended hypothesis. If fewer than `beams` ended, unfinished hypotheses compete too."""
+    """Return the best ended hypothesis. If fewer than `beams` have ended, unfinished hypotheses compete, too."""
     if len(ended) < beams:
         cut = [_Ended(score / len(row), row) for score, row in zip(scores.tolist(), going, strict=True)]
         ended = ended + cut
@@ -128,7 +129,7 @@ def _best(ended: list[_Ended], going: list[list[int]], scores: Tensor, beams: in
 
 
 def _beginning(model: Seq2Seq) -> list[int]:
-    """Return the decoder's first tokens: its start token, then the special token that begins texts if it differs."""
+    """Return the decoder's first tokens: its start token, and the token that begins texts if that is another."""
     first = model.tokens(["a"])[0][0]
     opens = first in model.tokenizer.all_special_ids and first != model.start
     return [model.start, first] if opens else [model.start]

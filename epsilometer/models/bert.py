@@ -1,14 +1,14 @@
 """A compact BERT for inference: the encoder of Devlin et al. 2019 and its masked-language-model head.
 
 There are two reasons not to use transformers. Each stage of the pipeline is a separate process, and importing
-transformers' BERT can take longer than encoding a thousand short texts. And its results depend on how texts are batched
-and padded.
+transformers' BERT can take longer than encoding a thousand short texts. And the results of transformers depend on how
+texts are batched and padded.
 
 Here the tokens of many texts are packed one after another. Operations on single tokens (the dense layers) process
 slices of a fixed number of rows. Attention processes the texts of one exact length together. So only the last slice is
 padded, and each number is computed by the same kernel on the same shape. The result for a text therefore does not
-depend on the other texts, on their order, or on how the caller splits them. On the CPU a test checks this bit by bit;
-on CUDA the shapes are fixed in the same way, but no test checks it.
+depend on the other texts, on their order, or on how the caller splits them. On the CPU, a test checks this independence
+bit by bit. On CUDA the shapes are fixed in the same way, but no test checks the results.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from epsilometer.runtime.progress import track
 SLICE = {
     "cpu": 256,
     "cuda": 8192,
-}  # rows of every matrix product of the layers: constant, since another shape may use another kernel
+}  # rows of every matrix product in the layers; constant, since another shape may use another kernel
 HEAD_SLICE = {"cpu": 64, "cuda": 1024}  # rows of every product with the vocabulary
-BLOCK = {"cpu": 1024, "cuda": 65536}  # tokens at a time, fewer if memory is short; does not change results
+BLOCK = {"cpu": 1024, "cuda": 65536}  # tokens at a time; fewer if memory is short; the number does not change results
 
 
 class Affine(NamedTuple):
@@ -73,7 +73,7 @@ class Layer(NamedTuple):
 
 
 class VocabularyHead(NamedTuple):
-    """The masked-language-model head; `decoder` holds only the requested vocabulary entries."""
+    """The masked-language-model head. Its `decoder` has only the requested vocabulary entries."""
 
     transform: Affine
     norm: Norm
@@ -97,13 +97,13 @@ def readable(folder: Path) -> bool:
 def number_type(precision: str, device: str) -> torch.dtype:
     """Return the number type to compute in. "auto" is bfloat16 if the hardware multiplies it natively, else float32.
 
-    "float64" is for results that must be equal on every processor: kernels then differ a billion times less than in
-    float32, and rounding to a grid removes the differences. Raises UserError for another precision, and for a device
+    "float64" is for results that must be equal on every processor. In float64, kernels differ a billion times less than
+    in float32, and rounding to a grid removes the differences. Raises UserError for another precision, and for a device
     that `devices.resolved` refuses.
     """
     device = resolved(device)
     if precision == "auto":
-        # Private functions of torch, so each may be missing; the result is then float32.
+        # These are private functions of torch. A version without them counts as a processor without native bfloat16.
         probes = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
         if device == "cuda":
             native = torch.cuda.get_device_capability() >= (8, 0)  # older devices only emulate bfloat16
@@ -158,7 +158,7 @@ class Bert:
         def fill(members: list[int]) -> None:
             lengths = [len(sequences[i]) for i in members]
             hidden = self._run([sequences[i] for i in members], None, None)
-            # In float64, so that the order of summation has no effect.
+            # The mean is in float64, so that the order of summation has no effect.
             means = [part.mean(1, dtype=torch.float64) for part in _by_length(hidden, lengths)]
             result[members] = torch.cat(means).to(kind).cpu().numpy()
 
@@ -187,8 +187,8 @@ class Bert:
     def _in_blocks(self, work: Callable[[list[int]], None], sequences: Sequence[Sequence[int]], label: str) -> None:
         """Process the sequences in blocks: on the CPU in parallel, one block per core.
 
-        Cores then do not wait for each other after every product, and results do not depend on the number of cores. On
-        other devices blocks are processed one after another, as large as memory allows.
+        So cores do not wait for each other after every product, and results do not depend on the number of cores. On
+        other devices, blocks are as large as memory allows, and one is processed after another.
         """
 
         def one_by_one(rest: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -206,7 +206,7 @@ class Bert:
                 pass
 
     def head(self, entries: np.ndarray) -> VocabularyHead:
-        """Return the masked-language-model head over the vocabulary ids `entries`. Raises UserError if it is missing.
+        """Return the head over the vocabulary ids `entries`. Raises UserError if the checkpoint has no such head.
 
         The head computes in float32, since in bfloat16 logits near 16 are rounded to multiples of 0.125.
         """
@@ -225,7 +225,7 @@ class Bert:
 
     @torch.inference_mode()
     def logits(self, head: VocabularyHead, states: Tensor) -> Iterator[Tensor]:
-        """Yield the head's logits for hidden states [n, width] in parts: float32 [rows, entries], n rows in all."""
+        """Yield the head's logits for hidden states [n, width]. Each part is float32 [rows, entries]; n rows in all."""
 
         def first(rest: Tensor) -> Tensor:
             rows = self._memory.rows(40 * len(head.decoder.bias), HEAD_SLICE[self._device])
@@ -237,9 +237,9 @@ class Bert:
             yield part
 
     def _blocks(self, sequences: Sequence[Sequence[int]], some: Sequence[int]) -> Iterator[list[int]]:
-        """Yield the indices of these sequences, shortest first, in blocks of at most BLOCK tokens (or one sequence).
+        """Yield the indices `some` of sequences, shortest first, in blocks of at most BLOCK tokens.
 
-        Blocks are smaller if memory is short.
+        Blocks are smaller if memory is short. A sequence of more tokens is a block by itself.
         """
         block: list[int] = []
         tokens = 0
@@ -264,9 +264,9 @@ class Bert:
         segments: list[np.ndarray] | None,
         positions: list[int] | None,
     ) -> Tensor:
-        """Return the last hidden states of sequences, which are ordered by length.
+        """Return the last hidden states of sequences. The sequences must be ordered by length.
 
-        positions: one position of each sequence whose state is returned; None: all positions.
+        positions: for each sequence, the one position to return the state of; None: all positions.
         """
         lengths = [len(sequence) for sequence in sequences]
         total = sum(lengths)
@@ -276,7 +276,7 @@ class Bert:
         context = self._attend(self._layers[-1], hidden, lengths)
         if positions is None:
             return self._feed(self._layers[-1], hidden, context)[:total]
-        # After its attention, the last layer is computed only at the requested positions.
+        # The last layer is computed only at the requested positions, except for its attention.
         wanted = torch.from_numpy(np.cumsum([0, *lengths[:-1]]) + positions).to(self._device)
         return self._feed(self._layers[-1], self._fill(hidden[wanted]), self._fill(context[wanted]))[: len(wanted)]
 

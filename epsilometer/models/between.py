@@ -1,13 +1,13 @@
 """Texts sampled token by token from a distribution between the model's distributions after two prompts.
 
-P_t and P'_t are the distributions of the next token after either prompt, given the same tokens so far. The token is
-sampled from
+P_t and P'_t are the distributions of the next token after the first and the second prompt, given the same tokens so
+far. The token is sampled from
 
     M_t = sqrt(P_t P'_t) / rho_t,    rho_t = sum over tokens of sqrt(P_t P'_t),
 
 so a text y has the probability M(y) = prod sqrt(P_t P'_t) / rho_t. With P = prod P_t and P' = prod P'_t,
-ln(sqrt(P P') / M) = sum ln rho_t, which depends on y and is at most 0. A token takes two forward passes, while sampling
-from P takes one. `generation` defines the distributions and the code for prompts, caches and batches.
+ln(sqrt(P P') / M) = sum ln rho_t. This sum depends on y and is at most 0. Sampling a token takes two forward passes,
+while sampling from P takes one. `generation` defines the distributions and the code for prompts, caches and batches.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ def generate_between(
     limits: NDArray[np.integer],
     uniforms: NDArray[np.floating],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Sample a text between the prompts of each pair; return its sum of ln rho_t [n] and its loss ln P / P' [n].
+    """Sample a text for each pair of prompts; return its sum of ln rho_t [n] and its loss ln(P / P') [n].
 
-    prompts:   token ids; pairs: [n, 2], indices of the two prompts of each row.
-    limits:    [n, 2], most tokens after either prompt. A text truncated at one limit has probability 0 under a prompt
-               with another limit; its sum is then minus infinity.
+    prompts:   token ids.
+    pairs:     [n, 2], indices of the two prompts of each row.
+    limits:    [n, 2], most tokens after the first and after the second prompt. If the two limits differ, a text that is
+               truncated at the smaller one is impossible after the other prompt, so its sum is minus infinity.
     uniforms:  [n, at least the largest limit]. A row depends only on its pair, limits and uniforms.
     """
     draws = _Paths(model, law, epsilon, limits, uniforms=uniforms)
@@ -52,7 +53,7 @@ def generate_between(
 def _draw_group(
     draws: _Paths, group: NDArray[np.integer], prompts: Sequence[Tokens], pairs: NDArray[np.integer]
 ) -> None:
-    """Sample the whole texts of rows whose prompts have the same two lengths."""
+    """Sample the texts of a group of rows. All first prompts have one length, and so have all second prompts."""
     if not len(group):
         return
     longest = max(len(prompts[number]) for number in pairs[group[0]])
@@ -109,7 +110,7 @@ class _Paths:
 
 
 def _draw(first: Tensor, second: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Sample an output of each row between two distributions; return the outputs, ln rho and losses, each [n].
+    """Sample an output per row from M, between two distributions; return outputs, ln rho and losses, each [n].
 
     first, second: log-probabilities [n, outputs]; uniforms: [n]. If no output is possible under both, ln rho is minus
     infinity and the loss 0.

@@ -1,14 +1,15 @@
 """Clip bounds of a model's logits: the range [low, high] that determines the sensitivity of a token mechanism.
 
 Logits are clipped to the range, so the mechanism's claim is true for any range chosen without private texts. The range
-affects only utility. A narrow range gives a low temperature 2 (high - low) / epsilon; a wide range leaves the largest
+affects only utility. A narrow range gives a low temperature 2 (high - low) / epsilon. A wide range leaves the largest
 logits unclipped.
 
 `measure` takes the mean of all logits on public texts as the lower bound, as in DP-MLM (Meisenbacher et al. 2024). The
 upper bound is the 90 % quantile, over positions, of the largest logit. DP-MLM's upper bound, the mean plus 4 standard
-deviations, is too low for the embedded encoder-decoder. It lies below the largest logit of nine positions in ten. So at
-epsilon 100 the likeliest token is sampled with probability .11 instead of .90. The range is stored with the name of the
-public texts, and with a hash or the revision of the measured weights. It does not apply to another model or revision.
+deviations, is too low for the embedded encoder-decoder. It lies below the largest logit of nine positions in ten. With
+that bound, the most likely token is sampled with probability .11 at epsilon 100, instead of .90. The range is stored
+with the name of the public texts, and with a hash or the revision of the measured weights. It does not apply to another
+model or revision.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from epsilometer.core.errors import UserError
 from epsilometer.models.locate import REVISIONS, hub_id, locate, read_pin
 from epsilometer.runtime import checksums
 
-# Measured by the mechanisms' authors, each on the weights pinned in `REVISIONS`. Their GPT-2 paraphraser has the range
-# [-96.85249956065758, -8.747697966442914]. It is not listed, since it was published without a revision to pin. Users
-# with exactly these weights can set the range as `clip`.
+# The mechanisms' authors measured these ranges, on the weights pinned in `REVISIONS`. Their GPT-2 paraphraser has the
+# range [-96.85249956065758, -8.747697966442914]. This model is not listed, since it was published without a revision to
+# pin. Users with exactly these weights can set the range as `clip`.
 PUBLISHED_BOUNDS = {
     "roberta-base": (-3.2093127, 16.304797887802124),
     "answerdotai/ModernBERT-base": (-1.207156, 14.831477403640747),
@@ -58,9 +59,9 @@ Clip = Annotated[tuple[float, float], AfterValidator(_ordered)]
 def bounds(model: str | Path) -> tuple[float, float]:
     """Return the clip bounds (low, high) of a model's logits.
 
-    They are read from `bounds.json` in the model's folder, else from the model's pin, else from `PUBLISHED_BOUNDS`,
-    which applies only to the revisions in `REVISIONS`. Raises UserError for a model without bounds, and if the bounds
-    were measured on other weights.
+    The bounds are read from `bounds.json` in the model's folder, else from the model's pin, else from
+    `PUBLISHED_BOUNDS`, which apply only to the revisions in `REVISIONS`. Raises UserError for a model without bounds,
+    and for bounds that were measured on other weights.
     """
     folder, pin = Path(model), read_pin(model)
     if (folder / "bounds.json").is_file():
@@ -89,8 +90,8 @@ def bounds(model: str | Path) -> tuple[float, float]:
 def measure(logits: Iterable[NDArray[np.float32]], texts: str) -> dict[str, Any]:
     """Return the bounds and their statistics, as the fields of `bounds.json`.
 
-    logits: arrays [positions, outputs], read one at a time; texts: name of the texts of the measurement. The statistics
-    are moments of all logits, and quantiles over positions of the largest, mean and smallest logit.
+    logits: arrays [positions, outputs], read one at a time. texts: the name of the measured texts. The statistics are
+    the mean and deviation of all logits, and quantiles, over positions, of the largest, mean and smallest logit.
     """
     shift, total, squares, count = None, 0.0, 0.0, 0
     seen: dict[str, list[NDArray[np.float32]]] = {"largest logit": [], "mean logit": [], "smallest logit": []}
@@ -137,8 +138,8 @@ def store(model: str | Path, measured: Mapping[str, Any], out: Path | None = Non
     """Write measured bounds to the file that `bounds` reads, and return its path.
 
     For a model folder the file is its bounds.json, which also stores a hash of the weights. For a hub model the file is
-    `out`, which pins the model with its revision; by default it is named after the model and lies in the current
-    folder. Raises UserError if the file exists and `replace` is False.
+    `out`, which pins the model with its revision. Without `out`, the file is in the current folder and has the model's
+    name. Raises UserError if the file exists and `replace` is False.
     """
     path = destination(model, out, replace)
     folder = locate(model)
@@ -146,7 +147,7 @@ def store(model: str | Path, measured: Mapping[str, Any], out: Path | None = Non
         stated = {**measured, "weights": weights_hash(folder)}
     else:
         pin = read_pin(model)
-        if pin is not None and "package" in pin:  # the pin has the hash of the wheel
+        if pin is not None and "package" in pin:  # the pin has the hash of the wheel, so it needs no revision
             stated = pin | {name: measured[name] for name in ("low", "high", "measured_on")}
         else:
             name, revision = hub_id(str(model)) if pin is None else (pin["model"], pin["revision"])

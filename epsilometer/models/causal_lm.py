@@ -19,14 +19,14 @@ from epsilometer.models.locate import locate
 
 
 class CausalLM(Generator):
-    """A decoder-only model. Its output for a row depends only on that row."""
+    """A decoder-only model. The output for a row depends only on that row."""
 
     _kind = "causal"
     _auto = "AutoModelForCausalLM"
 
     @property
     def chats(self) -> bool:
-        """True if the model has a chat template, which means that it was tuned to follow instructions."""
+        """True if the model has a chat template, a sign that it was tuned to follow instructions."""
         return bool(self.tokenizer.chat_template)
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:

@@ -1,8 +1,8 @@
 """Chat models behind an OpenAI-compatible endpoint: one answer for each of many conversations.
 
 The environment variables OPENAI_BASE_URL and OPENAI_API_KEY hold the endpoint's address and key; callers may pass
-another address. Neither is written to a log, an error or the cache of answers, except that errors state the URL's host.
-`endpoint` describes how answers are cached and failed requests repeated.
+another address. Logs, errors and the cache of answers contain neither address nor key, except that errors state the
+URL's host. `endpoint` describes how answers are cached, and how failed requests are repeated.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _SNAPSHOT = re.compile(r"(@.+|-\d{4}(-?\d{2}-?\d{2})?)?")
 class Chat:
     """One model at one endpoint, with a cache of its answers.
 
-    model:    the model's name at the endpoint; if another model answers, that is an error.
+    model:    the model's name at the endpoint. An answer by another model is an error.
     store, workers, timeout, spending: as in `Endpoint`.
     url:      the endpoint's address; None: OPENAI_BASE_URL.
-    revision: the user's label for the endpoint's current state; under a new label every question is sent again.
-    stream:   True to request answers as server-sent events; each stream is read to its end.
+    revision: the user's label for the endpoint's current state. With a new label, every question is sent again.
+    stream:   True to request answers as server-sent events. Each stream is read to its end.
 
     Raises UserError if the URL or OPENAI_API_KEY is missing or unusable.
     """
@@ -57,7 +57,7 @@ class Chat:
         address, key = Address.of(url), api_key()
         self.host = address.host
         place = {name: part for name, part in address.place.items() if name != "query"}
-        place["path"] = place["path"].rstrip("/") + "/"  # as the client library does
+        place["path"] = place["path"].rstrip("/") + "/"  # the client library adds the slash, too
         place |= {"revision": revision} if revision else {}
         self._endpoint = Endpoint(
             address,
@@ -85,14 +85,14 @@ class Chat:
         keep: Callable[[str], str] = str,
         draws: Sequence[int] | None = None,
     ) -> list[Completion]:
-        """Return the answer to each conversation. Equal conversations are sent once, and cached ones not at all.
+        """Return the answer to each conversation. Equal ones are sent once, and answered ones are not sent again.
 
         max_tokens:  most tokens in an answer.
         temperature: 0 for the most likely answer; None for the endpoint's default.
         seeds:       one per conversation, sent to the endpoint. Answers are cached per seed.
-        keep:        extracts the part of an answer to store and return, such as a verdict. A store needs the same
-                     `keep` in all calls.
-        draws:       one number per conversation, not sent. Answers are cached per number, so that the same
+        keep:        extracts the part of an answer to store and return, such as a verdict. All calls with one store
+                     must use the same `keep`.
+        draws:       one number per conversation, which is not sent. Answers are cached per number, so that the same
                      conversation can be answered several times.
 
         Raises UserError as `Endpoint.collect` does, and if another model answers.
@@ -182,16 +182,16 @@ def _reasoning(message: Any) -> object:
 
 
 def _usage(response: httpx2.Response) -> tuple[int, int] | None:
-    """Return the token counts stated in a whole or streamed answer: question, answer."""
+    """Return the numbers of tokens of question and answer that a whole or streamed answer states."""
     from epsilometer.models.replies import usage
 
     return usage(response, "usage.prompt_tokens", "usage.completion_tokens")
 
 
 def _tokens(usage: Any) -> tuple[int, int]:
-    """Return the endpoint's token counts of question and answer, 0 if not stated. Raises ValueError for bad counts."""
+    """Return the endpoint's token counts of question and answer; 0 if not stated. Raises ValueError for bad counts."""
     counts = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
-    if not all(isinstance(count, int) and 0 <= count < 1 << 63 for count in counts):  # SQLite's integers
+    if not all(isinstance(count, int) and 0 <= count < 1 << 63 for count in counts):  # the limit of SQLite's integers
         raise ValueError("no count of tokens")
     return counts
 

@@ -1,7 +1,7 @@
 """Token ids of one message to an instruction-tuned model, from the chat template of its tokeniser.
 
-Special tokens of the template are encoded as such. Special tokens written in the message are encoded as plain
-characters.
+Special tokens of the template are encoded as special tokens. Special tokens that are written in the message are encoded
+as plain characters.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ _MARK = "THEMESSAGE"
 def encode(tokenizer: Any, text: str, special: bool = False) -> list[int]:
     """Return the token ids of a text, without added tokens.
 
-    special: True to encode special tokens written in the text as such, False to encode them as characters.
-
-    tokenizer: a fast tokeniser of transformers.
+    tokenizer: a fast tokeniser of transformers. special: True to encode special tokens written in the text as special
+    tokens; False to encode them as plain characters.
     """
     backend = tokenizer.backend_tokenizer
     backend.encode_special_tokens = not special

@@ -37,7 +37,7 @@ class Examples:
     texts:  n texts, or n pairs of texts.
     labels: their n labels.
     groups: [n], the group of each example, such as its author, or the original of a rewrite; None: unknown. Examples of
-            one group are not independent, so they all go to training or all to validation.
+            one group are not independent, so all of them go to training, or all of them to validation.
     """
 
     texts: Sequence[Text]
@@ -61,11 +61,11 @@ class FineTuning:
     rate:      peak learning rate.
     batch:     texts per step.
     longest:   most word pieces per text; longer texts are truncated.
-    precision: "float32", "bfloat16" or "auto"; can change results.
-    epochs:    passes over the examples; after several, the weights with the smallest loss on validation texts are
-               restored.
+    precision: "float32", "bfloat16" or "auto"; the choice can change results.
+    epochs:    passes over the examples. After more than one, the weights with the smallest loss on validation texts
+               are restored.
     decay:     weight decay; 0 makes AdamW equal to Adam (Kingma and Ba).
-    layers:    number of last layers to train, with pooling and head; None: all weights.
+    layers:    number of last layers to train, in addition to pooling and head; None: all weights are trained.
     """
 
     model: str
@@ -131,7 +131,7 @@ def write_about(folder: Path, kind: str, classes: Sequence[str], rest: Mapping[s
 def each_once(
     texts: Sequence[Text], compute: Callable[[Sequence[Text]], NDArray[np.float64]], classes: int
 ) -> NDArray[np.float64]:
-    """Return [n, c]: the results of `compute`, which is called on the distinct texts only."""
+    """Return [n, c]: the results of `compute`, which gets each distinct text once."""
     numbers: dict[Text, int] = {}
     places = [numbers.setdefault(text, len(numbers)) for text in texts]
     return compute(list(numbers))[places] if places else np.empty((0, classes))

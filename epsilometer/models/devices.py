@@ -1,7 +1,7 @@
-"""Device that networks run on (`core/device.py`).
+"""The device that networks run on (`core/device.py`).
 
-Kernels of different devices differ in the last bits. So the code record (`project/code.py`) of a stage that imports
-this module includes the device, and another device makes the stage's results stale.
+Results on different devices differ in the last bits. So the code record (`project/code.py`) of a stage that imports
+this module includes the device. Another device makes the stage's results stale.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from epsilometer.core.errors import UserError
 
 
 def resolved(device: str | None = None) -> str:
-    """Return "cpu" or "cuda". None means the chosen device, and "auto" means "cuda" if it is available.
+    """Return "cpu" or "cuda". device: None for the chosen device; "auto" for "cuda" if available, else "cpu".
 
     Raises UserError for another name, and for "cuda" if torch cannot use it.
     """
@@ -37,7 +37,7 @@ def resolved(device: str | None = None) -> str:
 
 
 def described() -> dict[str, str]:
-    """Return the description of the chosen device for a code record: its kind, and a GPU's model and capability."""
+    """Return a description of the chosen device for a code record: the kind, and of a GPU the model and capability."""
     kind = resolved()
     if kind == "cpu":
         return {"kind": kind}

@@ -1,6 +1,6 @@
-"""Default models of components: assembled once from the embedded weights, and cached in the user's cache folder.
+"""Default models of components: assembled once from the embedded weights, and stored in the user's cache folder.
 
-The pipeline assembles the same files in its stages, so that DVC tracks them.
+The pipeline's stages assemble the same files again, as outputs that DVC tracks.
 """
 
 from __future__ import annotations
@@ -62,16 +62,17 @@ def weights(name: str) -> Path:
 def cached(name: str, description: str, make: Callable[[Path], None]) -> Path:
     """Return the path of a file or folder in the user's cache. If it is missing, `make` writes it to a given path.
 
-    Partial files are deleted, including those of killed processes. Raises UserError if the cache cannot be written.
+    Partial files are deleted, including partial files of killed processes. Raises UserError if the cache cannot be
+    written.
     """
     from platformdirs import user_cache_path
 
     path = user_cache_path("epsilometer") / name
-    if (EMBEDDED / name).is_dir():  # retrained weights get another name
+    if (EMBEDDED / name).is_dir():  # so that retrained weights get another name
         from epsilometer.models.bounds import weights_hash
 
         path = path.with_name(f"{name}-{weights_hash(EMBEDDED / name)[:8]}")
-    here = platform.node()  # machines may share a home directory, and use equal process ids
+    here = platform.node()  # several machines may share a home directory and have equal process ids
     for left in path.parent.glob(f"partial-{here}-*"):
         number = re.match(r"\d+(?=-)", left.name.removeprefix(f"partial-{here}-"))
         if number and abandoned(left, int(number[0])):

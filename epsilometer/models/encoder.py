@@ -16,7 +16,7 @@ from epsilometer.models.devices import resolved
 from epsilometer.models.locate import loading, locate, quiet_loading
 from epsilometer.runtime.progress import note
 
-LONGEST = 1_000_000  # tokens; a tokeniser without a limit reports a far larger number
+LONGEST = 1_000_000  # most tokens of a plausible window; a tokeniser without a limit states a far larger number
 EQUAL_ROWS = {"cpu": 16, "cuda": 1024}  # texts per batch for sentence-transformers; fewer if memory is short
 
 
@@ -32,11 +32,11 @@ class _Model(Protocol):
 class Encoder:
     """A sentence encoder. The vector of a text does not depend on the other texts.
 
-    model:       a model that `models.locate` accepts. A BERT with mean pooling runs on `models.bert`, others on
-                 sentence-transformers.
+    model:       a model that `models.locate` accepts. A BERT with mean pooling runs on `models.bert`, other models run
+                 on sentence-transformers.
     precision:   "float32", "bfloat16", or "auto" (bfloat16 if the hardware supports it; can change results). "float64"
-                 takes twice as long; its vectors, rounded to a grid, are equal on every processor.
-    window:      most tokens per text; longer texts are truncated.
+                 takes twice as long. Rounded to a grid, its vectors are equal on every processor.
+    window:      most tokens per text. Longer texts are truncated.
     cut:         number of texts truncated so far.
     dimensions:  size of a vector.
 
@@ -75,7 +75,7 @@ def say_cut(encoder: Encoder, cut: int, texts: int) -> None:
 
 
 class _BertEncoder:
-    """A sentence-transformers model of BERT and mean pooling, run by `models.bert`."""
+    """A sentence-transformers model that consists of BERT and mean pooling, run by `models.bert`."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
         from tokenizers import Tokenizer
@@ -97,7 +97,7 @@ class _BertEncoder:
 
 
 class _AnyEncoder:
-    """Any sentence-transformers model, run in batches of one length and a fixed number of rows (see `bert`)."""
+    """Any sentence-transformers model. Its batches have one length and a fixed number of rows (see `bert`)."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
         with quiet_loading(folder):
@@ -165,7 +165,7 @@ class _StaticEncoder:
 
 
 def _modules(folder: Path) -> dict[str, Path]:
-    """Return the folder of each module of a sentence-transformers model, by the module's kind, in order."""
+    """Return the folder of each module of a sentence-transformers model, by the module's kind, in the model's order."""
     if not (folder / "modules.json").is_file():
         return {}
     modules = json.loads((folder / "modules.json").read_text())

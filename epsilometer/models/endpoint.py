@@ -1,13 +1,13 @@
 """Endpoints that answer questions. Every answer is stored as it arrives.
 
 An answer is stored under a hash of the question, the endpoint and all other settings, with the model revision that
-answered. A stopped run, even a killed one, therefore continues where it stopped: answered questions are not sent again,
-unless the endpoint now serves another revision. All answers of one call come from one revision. The current revision is
-known from the answer to the first new question.
+answered. A run that was stopped or killed therefore continues where it stopped. Answered questions are not sent again,
+unless the endpoint now serves another revision. All answers of one call come from one revision. The answer to the first
+new question states the current revision.
 
 The client library repeats requests after status 408, 409, 429 and 5xx, a time-out or a broken connection. It waits as
-long as the server asks (up to two minutes), otherwise with exponential back-off and jitter. `endpoint_client` sends the
-requests. It follows no redirect, and limits the time and size of an answer.
+long as the server asks (up to two minutes). If the server does not ask, it uses exponential back-off and jitter.
+`endpoint_client` sends the requests, follows no redirect, and limits the time and size of an answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 CONNECT = 5.0  # seconds to connect
 FIRST_RETRIES = 1  # retries of the first request, so that an unreachable endpoint is reported within 20 seconds
-RETRIES = 6  # retries of the other requests; with pauses they take about 24 s, enough for a server to restart
+RETRIES = 6  # retries of later requests; they take about 24 s with their pauses, enough for a server to restart
 WHOLE = 3  # most attempts to get a valid answer to a question
 PAUSE = 1.0  # seconds before the second attempt, twice as many before the third
 
@@ -50,7 +50,7 @@ BASE_URL, API_KEY = "OPENAI_BASE_URL", "OPENAI_API_KEY"
 
 @dataclass(frozen=True)
 class Address:
-    """The address of an endpoint. Messages show `host`, and refer to the URL as `called`; they never show the URL."""
+    """The address of an endpoint. Messages show `host`, and refer to the URL as `called`. They never show the URL."""
 
     url: str = field(repr=False)
     host: str
@@ -96,16 +96,17 @@ class Address:
 class Endpoint:
     """A service that answers questions, with a cache of its answers.
 
-    source:   a hash of the address and all settings that affect an answer, except the question. It is hashed so that
-              the cache does not reveal the endpoint's address.
-    store:    an SQLite file of answers, created if missing, which only this user can read (mode 0600). It holds only
-              hashes of the questions. But anyone who has the file can check whether a guessed question was asked, so
-              store it only where the texts may be stored.
+    source:   a hash of the address and of all settings that affect an answer, except the question. The cache has only
+              this hash, so that it does not reveal the endpoint's address.
+    store:    an SQLite file of answers, created if missing, which only this user can read (mode 0600). Instead of
+              questions it has their hashes. But anyone who has the file can check whether a guessed question was asked.
+              So store it only where the texts may be stored.
     workers:  number of concurrent requests.
     timeout:  most seconds per request; None: `resource_limits.ENDPOINT_SECONDS`.
-    spending: counter of requests and costs; None: no counting.
+    spending: counter of requests and costs; None: nothing is counted.
     usage, headers: as in `EndpointClient`.
-    form:     description of a valid answer, for the error about an invalid one. remedies: advice by HTTP status.
+    form:     description of a valid answer, for the error about an invalid one.
+    remedies: advice by HTTP status.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class Endpoint:
     def forecast(self, keys: Collection[bytes], characters: Mapping[bytes, int], longest: int) -> Forecast:
         """Return the forecast for the questions with these keys. Sends nothing.
 
-        characters: length of each question by key; longest: most tokens per answer.
+        characters: the length of each question, by key. longest: most tokens per answer.
         """
         with closing(Store(self._store)) as store:
             revision = store.revision(self.source)
@@ -152,7 +153,7 @@ class Endpoint:
         TypeError for an invalid answer. label: the progress bar's label.
 
         Raises UserError if the endpoint cannot be reached, refuses, fails permanently, or changes its revision during
-        the call. Earlier answers are cached then, and the same call continues from there.
+        the call. The answers so far stay in the cache, and a repeated call continues with the other requests.
         """
         from openai import OpenAIError
 
@@ -181,7 +182,7 @@ class Endpoint:
             return {key: store.get(key, revision) for key in requests}
 
     def _ask_first(self, key: bytes, ask: Callable[..., str]) -> str:
-        """Send the first request with few retries, to detect an unreachable endpoint early; return the revision."""
+        """Send the first request with few retries, to detect an unreachable endpoint early. Return the revision."""
         from openai import APIConnectionError, InternalServerError, RateLimitError
 
         try:
@@ -193,7 +194,7 @@ class Endpoint:
             return ask(key)
 
     def _ask_rest(self, keys: list[bytes], ask: Callable[..., str], revision: str, label: str) -> None:
-        """Send requests concurrently. After a permanent failure, stop once the requests in progress are stored."""
+        """Send requests concurrently. After a permanent failure, stop once the answers in progress are stored."""
         pool = ThreadPoolExecutor(self._workers)
         try:
             futures = [pool.submit(ask, key) for key in keys]
@@ -224,7 +225,7 @@ class Endpoint:
                 what = str(error)
             except UnicodeEncodeError:
                 what = "half of a character (a lone surrogate), which is not valid UTF-8"
-            except (ValueError, AttributeError, LookupError, TypeError):  # not JSON, or not of this form
+            except (ValueError, AttributeError, LookupError, TypeError):  # the answer is not JSON, or not of this form
                 what = f"something other than a {self._form}"
         raise UserError(
             f"the endpoint at {self.address.host} answered {WHOLE} times with {what}; the answers so far are cached: "
@@ -271,12 +272,12 @@ def key_of(source: str, request: Any) -> bytes:
 def environment(name: str, purpose: str) -> str:
     """Return an environment variable's value for an HTTP header. Raises UserError if it is missing or invalid.
 
-    purpose: what the value is, in words, for the error.
+    purpose: a description of the value, for the error.
     """
     value = os.environ.get(name, "").strip()
     if not value:
         raise UserError(f"{name} is not set; export {purpose}", "EPS-N034")
-    if not (value.isascii() and value.isprintable()):  # the client library's error message would quote it
+    if not (value.isascii() and value.isprintable()):  # such a value would be quoted by an error of the client library
         raise UserError(
             f"{name} (its value is not shown) contains characters that a key cannot have, such as a line break; "
             "correct it",

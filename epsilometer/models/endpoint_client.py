@@ -1,7 +1,7 @@
 """HTTP client that sends texts to an endpoint, and to no other host.
 
-It follows no redirect, which could send the text to a host that the user did not choose. It limits the total time of a
-request and the size of an answer. Compressed answers are refused.
+The client follows no redirect, which could send the text to a host that the user did not choose. It limits the total
+time of a request and the size of an answer. Compressed answers are refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class EndpointClient(httpx2.Client):
 
     seconds:  most seconds for a whole request.
     connect:  most seconds to connect.
-    spending: counts each attempt, and refuses attempts beyond its limits; None: no counting.
+    spending: counts each attempt, and refuses attempts beyond its limits; None: nothing is counted.
     usage:    returns the token counts of an answer.
     headers:  lower-case names of the headers to send; None: all.
     """
@@ -44,7 +44,7 @@ class EndpointClient(httpx2.Client):
             timeout=httpx2.Timeout(seconds, connect=connect),
             follow_redirects=False,
             headers={"Accept-Encoding": "identity"},
-            limits=httpx2.Limits(),  # the number of workers limits connections
+            limits=httpx2.Limits(),  # no limits here: the number of workers limits connections
         )
         self._seconds, self._spending, self._usage, self._sent = seconds, spending, usage, headers
 
@@ -65,8 +65,8 @@ class EndpointClient(httpx2.Client):
     def _in_time(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request in a separate thread, and stop waiting when the time is up.
 
-        Read time-outs do not suffice: a server could send one byte at a time. After a time-out the thread ends at the
-        next byte received, or with the process.
+        The client library's read time-out does not suffice, since a server could send one byte at a time. After a
+        time-out, the thread ends at the next byte that it receives, or with the process.
         """
         answer: Future[httpx2.Response] = Future()
         late = threading.Event()

@@ -1,7 +1,7 @@
 """Predictions of a masked language model for a masked word, from the rest of the text.
 
-Here the model does not see the masked word. In `masked_lm`, the model reads the original text before the masked copy,
-as in DP-MLM. A text longer than the model's window is truncated to the window around the mask.
+Here the model does not see the masked word. In `masked_lm`, as in DP-MLM, the model reads the original text before the
+masked copy. A text longer than the model's window is truncated to the window around the mask.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from epsilometer.models.logits import on_grid
 from epsilometer.models.masked_lm import MaskedLM, PairInput
 
-_TOGETHER = 1 << 14  # masks in memory at a time; does not change results
+_TOGETHER = 1 << 14  # masks in memory at a time; the number does not change results
 _MARKS = "Ġ▁"  # characters that mark the start of a word in some vocabularies
 
 
@@ -31,10 +31,10 @@ class Place(NamedTuple):
 
 
 class FillMask(MaskedLM):
-    """A masked language model that predicts the word at single places.
+    """A masked language model that predicts one word at a time.
 
-    A prediction does not depend on the other places. Probabilities are over the V outputs of `MaskedLM`. Raises
-    UserError as `MaskedLM` does.
+    The prediction at a place does not depend on the other places. Probabilities are over the V outputs of `MaskedLM`.
+    Raises UserError as `MaskedLM` does.
     """
 
     def __init__(self, model: str | Path, precision: str = "float32") -> None:
@@ -55,9 +55,9 @@ class FillMask(MaskedLM):
     def likeliest(
         self, texts: Sequence[str], places: Sequence[Place], count: int, whole: bool = True
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the `count` likeliest outputs at each place, and their log-probabilities: [n, count] each.
+        """Return the `count` most likely outputs at each place, and their log-probabilities: [n, count] each.
 
-        Outputs are in order of falling probability, and equally likely outputs in the order of the vocabulary.
+        Outputs are in order of falling probability. Equally likely outputs are in the order of the vocabulary.
         whole: True to return only outputs that begin a word.
         """
         inputs = self._masked(texts, places)
@@ -97,8 +97,8 @@ class FillMask(MaskedLM):
     def log_probabilities(self, texts: Sequence[str], places: Sequence[Place]) -> NDArray[np.float64]:
         """Return [n]: the pseudo-log-probability of the word at each place.
 
-        It is the sum of the log-probabilities of the word's pieces, each predicted with only that piece masked. Minus
-        infinity for a word that the model cannot spell.
+        This is the sum of the log-probabilities of the word's pieces. Each piece is predicted with only that piece
+        masked. The result is minus infinity for a word that the model cannot spell.
         """
         encodings = self._encoded(texts, places)
         inputs, owner, output = [], [], []
@@ -131,7 +131,7 @@ class FillMask(MaskedLM):
         return inputs
 
     def _encoded(self, texts: Sequence[str], places: Sequence[Place]) -> dict[Place, tuple[list[int], int, int]]:
-        """Return, for each place, its text's token ids, and the start and end (exclusive) of the tokens of its word."""
+        """Return, by place: the token ids of its text, and the start and end (exclusive) of the word's tokens."""
         wanted = sorted({place.text for place in places})
         encodings = self._tokenizer.encode_batch([texts[i] for i in wanted], add_special_tokens=False)
         result = {}
@@ -155,7 +155,7 @@ class FillMask(MaskedLM):
         return PairInput(tokens, np.zeros(len(tokens), np.int64), len(before) + mask)
 
     def _laws(self, inputs: Sequence[PairInput]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Yield indices of inputs, and their log-probabilities [indices, V]. Equal inputs are computed once."""
+        """Yield indices of some inputs, and log-probabilities [indices, V] for them. Equal inputs are computed once."""
         number: dict[tuple[int, ...], int] = {}
         which = np.array([number.setdefault((row.mask, *row.ids), len(number)) for row in inputs], np.int64)
         order = np.argsort(which, kind="stable")

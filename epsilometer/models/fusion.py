@@ -8,8 +8,8 @@ token is sampled from
 D is the Renyi divergence of order a > 1, D(p || q) = ln(sum p^a q^(1-a)) / (a - 1). The sums in D(p || q) and D(q || p)
 are convex in lambda and 1 at lambda = 0, so both divergences grow with lambda. With t = 1 + lambda (p' / q - 1) = p / q
 these sums are sum q t^a and sum q t^(1-a), so p' / q and q are computed once. Chandrupatla's method brackets lambda
-(`scipy.optimize.elementwise`), and the end of the bracket is used at which both divergences are within the bound.
-Computations use float64. p' and q are the model's softmax.
+(`scipy.optimize.elementwise`). The lambda that is used is the end of the bracket at which both divergences are within
+the bound. Computations use float64. p' and q are the model's softmax.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from epsilometer.core.ragged import Ragged
 from epsilometer.models.generation import Prefixes, Tokens, forced, opened, places, shape_of
 from epsilometer.models.generator import Generator
 
-_CELLS = 1 << 25  # logits of given sequences in memory at a time
-_FAR = 1e6  # nats; larger divergences are cut to this, since the solver takes finite numbers
+_CELLS = 1 << 25  # numbers (logits) in memory at a time, for given sequences
+_FAR = 1e6  # nats; larger divergences are clamped to this value, since the solver takes only finite numbers
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Fusion:
     """The rule that mixes two distributions.
 
     order: a, the order of the divergence.
-    floor: smaller log-probabilities are raised to this value in the divergences; None: exact divergences.
-    steps: number of bisections for lambda; only with a floor.
+    floor: smaller log-probabilities are raised to this value before a divergence is computed; None: no floor.
+    steps: number of bisections for lambda. Without a floor, there are no bisections.
     """
 
     order: float
@@ -47,7 +47,7 @@ class Fusion:
     steps: int = 20
 
     def divergence(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return the larger of D(first || second) and D(second || first), [n], of log-probabilities [n, outputs]."""
+        """Return [n]: the larger of D(first || second) and D(second || first). Takes log-probabilities [n, outputs]."""
         if self.floor is not None:
             first, second = first.clamp(min=self.floor), second.clamp(min=self.floor)
         ways = [
@@ -66,7 +66,7 @@ class Fusion:
         return private
 
     def _largest(self, private: Tensor, public: Tensor, bounds: Tensor) -> Tensor:
-        """Return the largest lambda [n] within the bounds, which every private distribution must exceed."""
+        """Return [n]: the largest lambda within each bound. At lambda = 1, all divergences must exceed the bounds."""
         weights, excess = public.exp(), (private - public).expm1()
 
         def over(shares: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -79,7 +79,7 @@ class Fusion:
         rows = np.arange(len(bounds))
         solved = find_root(over, (np.zeros(len(rows)), np.ones(len(rows))), args=(rows,))
         ends, values = np.array(solved.bracket), np.array(solved.f_bracket)
-        inside = np.where(values <= 0, ends, 0.0).max(axis=0)  # the end within the bound; an exact root is both ends
+        inside = np.where(values <= 0, ends, 0.0).max(axis=0)  # the end within the bound, or an exact root
         return torch.from_numpy(inside).to(bounds.device)
 
     def _bisected(self, private: Tensor, public: Tensor, bounds: Tensor) -> Tensor:
@@ -203,7 +203,7 @@ def fused_log_likelihoods(
 ) -> NDArray[np.float64]:
     """Return [n]: the log-probability of each sequence under the mixture of its pair of prompts.
 
-    It takes two forward passes per sequence. Minus infinity for an impossible sequence.
+    The computation takes two forward passes per sequence. The result is minus infinity for an impossible sequence.
     """
     total, longest = np.zeros(len(sequences)), max(map(len, sequences), default=1)
     step = max(1, _CELLS // (2 * longest * len(model.outputs)))

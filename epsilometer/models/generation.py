@@ -7,15 +7,15 @@ clipped to a public range [low, high]:
 
 This is a softmax over the whole output vocabulary at temperature 2 (high - low) / epsilon, without top-k or top-p. It
 is the exponential mechanism (McSherry and Talwar 2007, definition 2 and theorem 6) with a utility of sensitivity high -
-low: for any two prompts the probabilities of a token differ by a factor of at most e^epsilon. An audit samples token t
-of a trial by inverse CDF from number t of the trial's stream. A publication uses exact samplers
+low. So for any two prompts, the probabilities of a token differ by a factor of at most e^epsilon. An audit samples
+token t of a trial by inverse CDF from number t of the trial's stream. A publication uses exact samplers
 (`epsilometer.core.exact_samplers`).
 
-The model reads each distinct prompt once for all trials and epsilons, and each prefix shared by several continuations
-once. Batches contain continuations of one length and have a fixed number of rows. Ended continuations are dropped when
-the others fit into fewer batches. The number of rows follows from a memory budget in bytes (`memory`). If the device
-runs out of memory, the tokens sampled so far stay, and the rest are sampled with fewer rows. Sampling all of them again
-would favour texts that need little memory.
+The model reads each distinct prompt once for all trials and epsilons. A prefix that several continuations share is also
+read once. Batches contain continuations of one length and have a fixed number of rows. Ended continuations are dropped
+when the unfinished ones fit into fewer batches. The number of rows follows from a memory budget in bytes (`memory`). If
+the device runs out of memory, the tokens sampled so far stay, and later tokens are sampled with fewer rows. Sampling
+all tokens again would favour texts that need little memory.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from epsilometer.core.ragged import Ragged
 from epsilometer.models.generator import EQUAL_ROWS, Generator, filled, gather
 
 ROWS = {"cpu": 16, "cuda": 256}  # continuations per batch; fewer if memory is short
-FORCED_ROWS = {"cpu": 4, "cuda": 64}  # given sequences per batch; fewer if memory is short
-BATCHES = 16  # batches in memory at a time, fewer if memory is short; they are merged as rows end
-_BUCKET = 4  # given sequences are padded to a multiple of this length
+FORCED_ROWS = {"cpu": 4, "cuda": 64}  # sequences of given tokens per batch; fewer if memory is short
+BATCHES = 16  # batches in memory at a time; fewer if memory is short; batches are merged as rows end
+_BUCKET = 4  # sequences of given tokens are padded to a multiple of this length
 Tokens: TypeAlias = Sequence[int] | NDArray[np.integer]
 _Reading: TypeAlias = tuple[NDArray[np.int64], tuple[Tensor, Any]]  # indices of prompts; next logits and cache
 
@@ -46,7 +46,8 @@ _Reading: TypeAlias = tuple[NDArray[np.int64], tuple[Tensor, Any]]  # indices of
 class TokenLaw:
     """The distribution of one token.
 
-    low, high: clip bounds; top_k: sample only among the k likeliest tokens, which violates the claim; None: all.
+    low, high: clip bounds. top_k: sample only among this many most likely tokens; None: among all tokens, as the claim
+    assumes.
     """
 
     low: float
@@ -69,17 +70,17 @@ class TokenLaw:
     def draw(self, logits: Tensor, epsilons: Tensor, uniforms: Tensor) -> Tensor:
         """Sample k outputs from each row of logits [n, outputs] by k uniforms [n, k]; return their indices [n, k]."""
         weights = self.log_weights(logits, epsilons)
-        weights -= weights.amax(-1, keepdim=True)  # otherwise logits far below the upper bound would all underflow to 0
+        weights -= weights.amax(-1, keepdim=True)  # else the weights of logits far below the upper bound would all be 0
         cdf = weights.exp_().cumsum(-1)
         total = cdf[:, -1:]
-        # Stays below the total after rounding, so that no output of probability 0 is sampled.
+        # `at` stays below the total after rounding, so that no output of probability 0 is sampled.
         at = torch.minimum(uniforms * total, torch.nextafter(total, torch.zeros_like(total)))
         return torch.searchsorted(cdf, at, right=True)
 
 
 @dataclass(frozen=True)
 class Softmax(TokenLaw):
-    """The model's unclipped softmax, without a claim. The argument epsilon is its temperature."""
+    """The model's unclipped softmax, without a claim. Its methods take temperatures as `epsilons`."""
 
     low: float = -float("inf")
     high: float = float("inf")
@@ -101,8 +102,10 @@ def generate(
 ) -> Ragged:
     """Sample continuations of prompts: n rows of vocabulary ids, including the end of the sequence if reached.
 
-    prompts:   token ids; source: [n], index of each row's prompt.
-    epsilons:  [n]; limits: [n], most tokens of each row, all >= 1.
+    prompts:   token ids of each prompt.
+    source:    [n], index of each row's prompt.
+    epsilons:  [n], epsilon of each row.
+    limits:    [n], most tokens of each row, all >= 1.
     draws:     [n, at least max(limits)] numbers in the open unit interval, one per token; or the exact samplers of a
                publication. A row depends only on its prompt, epsilon, limit and draws.
     """
@@ -132,9 +135,9 @@ def forced(
 ) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
     """Yield the logits of each token of given sequences (teacher forcing).
 
-    source: [n], index of each sequence's prompt; sequences: n lists of vocabulary ids, none longer than the model can
-    generate. Yields indices [m] of sequences, and their logits [m, length, outputs], where `length` is at least the
-    length of the longest of these sequences.
+    source: [n], index of each sequence's prompt. sequences: n lists of vocabulary ids, none longer than the model can
+    generate. Yields indices [m] of sequences, and the logits [m, length, outputs] of these sequences. `length` is at
+    least the length of the longest of them.
     """
     rest = np.arange(len(sequences))
     while True:
@@ -208,14 +211,14 @@ def log_likelihoods(
 
 
 def places(model: Generator, tokens: Tokens) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the index of each vocabulary id in `model.outputs`, and a flag per id: True if `model.outputs` has it."""
+    """Return two arrays: the index of each vocabulary id in `model.outputs`, and True for each id that is there."""
     ids = np.asarray(tokens, np.int64)
     at = np.minimum(np.searchsorted(model.outputs, ids), len(model.outputs) - 1)
     return at, model.outputs[at] == ids
 
 
 class BatchShape(NamedTuple):
-    """Sizes of batches: prompts per batch, continuations per batch, and continuations in all batches in memory."""
+    """Sizes of batches: prompts per batch, continuations per batch (`rows`), and continuations in memory (`size`)."""
 
     prompts: int
     rows: int
@@ -230,7 +233,7 @@ def shape_of(model: Generator, prompt: int, new: int) -> BatchShape:
 
 
 def _by_length(prompts: Sequence[Tokens], source: NDArray[np.integer]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield each length of the used prompts, ascending, with the ascending indices of the prompts of that length."""
+    """Yield the lengths of the used prompts, ascending, each with the ascending indices of prompts of this length."""
     used = sorted(np.unique(source).tolist(), key=lambda number: len(prompts[number]))
     for length, run in groupby(used, key=lambda number: len(prompts[number])):
         yield length, np.array(list(run))
@@ -244,7 +247,7 @@ def _read(model: Generator, prompts: Sequence[Tokens], members: NDArray[np.int64
 
 
 def _together(readings: Iterator[_Reading], counts: NDArray[np.integer], size: int) -> Iterator[list[_Reading]]:
-    """Yield groups of readings whose prompts have at least `size` rows together. counts: number of rows per prompt."""
+    """Yield groups of readings. The prompts of a group have at least `size` rows in all. counts: rows per prompt."""
     some: list[_Reading] = []
     for reading in readings:
         some.append(reading)
@@ -264,7 +267,7 @@ def _side_by_side(readings: Sequence[_Reading], prompts: int, size: int) -> tupl
 
 
 class _DrawnTokens:
-    """The tokens sampled so far: ids [n, longest], and the number of them in each row."""
+    """The tokens sampled so far: ids [n, longest], and the number of tokens in each row."""
 
     def __init__(
         self,
@@ -285,7 +288,7 @@ class _DrawnTokens:
         return (lengths == 0) | ((last != self.model.end) & (lengths < self.limits[rows]))
 
     def put(self, rows: NDArray[np.integer], position: int, prefixes: Prefixes) -> NDArray[np.bool_]:
-        """Sample the token at a position of those rows [n] that lack it; return True for each row that continues."""
+        """Sample the token at a position, for rows [n] without this token. Return True for each row that continues."""
         new = self._lengths[rows] == position
         self._choose(rows[new], position, prefixes.logits, prefixes.slots[new], size=prefixes.shape.rows)
         return (self._lengths[rows] > position + 1) | self.going(rows)
@@ -318,7 +321,7 @@ def _tensor(values: NDArray[np.floating], device: torch.device) -> Tensor:
 
 
 def _go_on(state: _DrawnTokens, rows: NDArray[np.integer], prefixes: Prefixes) -> None:
-    """Sample the rest of these rows. prefixes: the state after their prompts."""
+    """Sample the rest of these rows. prefixes: the model's state after the prompts of the rows."""
     position = 0
     while True:
         going = state.put(rows, position, prefixes)
@@ -330,7 +333,7 @@ def _go_on(state: _DrawnTokens, rows: NDArray[np.integer], prefixes: Prefixes) -
 
 
 def opened(model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer], shape: BatchShape) -> Prefixes:
-    """Read the prompts with indices source [n], all of one length; return the state of n rows before sampling."""
+    """Read the prompts with the indices `source` [n], all of one length. Return the state of n rows before sampling."""
     readings = list(_read(model, prompts, np.unique(source), shape.prompts))
     slots, logits, caches = _side_by_side(readings, len(prompts), shape.prompts)
     return Prefixes(model, logits, caches, slots[source], shape=shape)
@@ -368,7 +371,7 @@ class Prefixes:
 
 
 def _some(model: Generator, caches: Sequence[Any], held: int, slots: NDArray[np.integer], size: int) -> Any:
-    """Return one cache of these ascending slots, padded to `size`. Reads only caches that contain some of them."""
+    """Return one cache of these ascending slots, padded to `size`. Caches without any of these slots are not read."""
     first = int(slots[0]) // held
     some = caches[first : int(slots[-1]) // held + 1]
     return gather(some, model.tensor(filled(slots - first * held, size)))

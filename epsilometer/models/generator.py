@@ -1,8 +1,8 @@
 """Base class of encoder-decoders and decoder-only language models: loading, output vocabulary, key-value caches.
 
-Models run on transformers in batches of one length and a fixed number of rows, padded with copies of the last row. So a
-row's numbers do not depend on the other rows (see `bert`). Logits are rounded to multiples of 1/1024, so that small
-differences between kernels rarely change a sampled token.
+Models run on transformers. Batches have one length and a fixed number of rows, and are padded with copies of the last
+row. So a row's numbers do not depend on the other rows (see `bert`). Logits are rounded to multiples of 1/1024, so that
+small differences between kernels rarely change a sampled token.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ _UNUSED = re.compile(r"\[unused\d+\]|madeupword\d+|<extra_id_\d+>")
 class Generator(ABC):
     """A transformers model that generates one token after another.
 
-    network:    the transformers model, in evaluation mode, on `device`; memory: chooses the number of rows per batch.
+    network:    the transformers model, in evaluation mode, on `device`.
+    memory:     chooses the number of rows per batch.
     tokenizer:  its tokeniser (transformers), without padding or truncation.
     window:     most tokens in a prompt, including special ones.
     end:        id of the end-of-sequence token.
-    outputs:    int64, ascending: ids that may be sampled, a public set. It contains the end token and all text tokens,
-                except special and unused entries and those that the model's generation settings suppress.
+    outputs:    int64, ascending: the ids that may be sampled, a public set. The set contains the end token and all text
+                tokens. It omits special and unused entries, and entries that the model's generation settings suppress.
 
     Raises UserError for a model of another kind, or without a vocabulary head, fast tokeniser or end-of-sequence token.
     """
@@ -88,7 +89,10 @@ class Generator(ABC):
         self.outputs = self._outputs()
 
     def _check_tokenizer(self) -> None:
-        """Raise UserError for a slow tokeniser. Set a fast one to not pad or truncate, and to read "</s>" as text."""
+        """Raise UserError for a slow tokeniser, and configure a fast one.
+
+        A fast one then neither pads nor truncates, and encodes "</s>" in a text as plain characters.
+        """
         if not hasattr(self.tokenizer, "backend_tokenizer"):
             raise UserError(f"{self.folder} has no tokenizer.json; give a model with a fast tokeniser", "EPS-N041")
         self._pieces = self.tokenizer.backend_tokenizer
@@ -101,7 +105,7 @@ class Generator(ABC):
         return [encoding.ids for encoding in self._pieces.encode_batch(list(texts))]
 
     def plain(self, text: str) -> list[int]:
-        """Return the token ids of a text without special tokens, as the model would generate it."""
+        """Return the token ids of a text without special tokens, in the form in which the model generates texts."""
         ids: list[int] = self._pieces.encode(text, add_special_tokens=False).ids
         return ids
 
@@ -124,13 +128,13 @@ class Generator(ABC):
 
     @abstractmethod
     def room(self, new: int) -> int:
-        """Return the most tokens in a prompt that leaves room for `new` generated tokens; 0 if no prompt does."""
+        """Return the most tokens that a prompt may have if `new` tokens are generated after it; 0 if none fits."""
 
     def row_bytes(self, prompt: int, new: int) -> int:
-        """Return an estimate of the bytes of a row that continues `prompt` tokens by `new`.
+        """Return an estimate of the bytes of a row that continues `prompt` tokens by `new` tokens.
 
-        It counts keys and values three times (the prompt's, the row's, and a copy while rows are regrouped), logits in
-        float32, and the token distribution in float64.
+        The estimate counts keys and values three times (the prompt's, the row's, and a copy while rows are regrouped).
+        It adds logits in float32 and the token distribution in float64.
         """
         keys = cached(self.network.config) * (prompt + new) * self.network.dtype.itemsize
         return 3 * keys + 40 * len(self.outputs)
@@ -146,7 +150,7 @@ class Generator(ABC):
     def _only_outputs(self) -> Iterator[None]:
         """Restrict the vocabulary head to `outputs`, in float32, within this context.
 
-        Other tokens are never sampled. In bfloat16, logits near 16 would be rounded to multiples of 0.125.
+        Tokens outside `outputs` are never sampled. In bfloat16, logits near 16 would be rounded to multiples of 0.125.
         """
         head = self.network.get_output_embeddings()
         whole = head.weight, head.bias, getattr(self.network, "final_logits_bias", None)
@@ -195,7 +199,7 @@ def filled(rows: NDArray[np.integer], size: int) -> NDArray[np.integer]:
 
 
 def gather(caches: Sequence[Any], rows: Tensor) -> Any:
-    """Return a new key-value cache of some rows, numbered across all caches. The caches stay unchanged."""
+    """Return a new key-value cache of some rows. Rows are numbered across all caches. The caches stay unchanged."""
     first = caches[0]
     gathered = copy.copy(first)
     if hasattr(first, "cross_attention_cache"):
@@ -219,7 +223,7 @@ def gather(caches: Sequence[Any], rows: Tensor) -> Any:
 
 
 def architecture(model: str | Path) -> str:
-    """Return the kind of a language model, one of `KINDS`, from its configuration. Raises UserError for others."""
+    """Return the kind of a language model, one of `KINDS`, from its configuration. Raises UserError for other kinds."""
     path = locate(model) / "config.json"
     if not path.is_file():
         raise UserError(
@@ -241,7 +245,7 @@ def architecture(model: str | Path) -> str:
 
 
 def positions(config: Any) -> int | None:
-    """Return the most tokens in a sequence, by a configuration; None for relative positions, which have no limit."""
+    """Return the most tokens that a configuration allows in a sequence; None for relative positions (no limit)."""
     for name in ("max_position_embeddings", "n_positions"):
         if isinstance(getattr(config, name, None), int):
             return int(getattr(config, name))

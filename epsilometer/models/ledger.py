@@ -1,8 +1,8 @@
 """Ledger of questions to classifiers during rewriting: counts them, and refuses those beyond the budget.
 
-A question is a text and a classifier, asked on behalf of a private text that is being rewritten. Each private text has
-its own count, in which a repeated question counts once. So a count does not depend on the other texts of the batch.
-Answers are cached: a question asked for several private texts is computed once.
+A question is a text that a classifier is asked about, on behalf of a private text that is being rewritten. Each private
+text has its own count, in which a repeated question counts once. So a count does not depend on the other texts of the
+batch. Answers are cached: a question asked for several private texts is computed once.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Ledger:
     def probabilities(
         self, name: str, texts: Sequence[str], owners: Sequence[int] | NDArray[np.integer]
     ) -> NDArray[np.float64]:
-        """Return [m, c]: a classifier's probabilities for m texts, where text i is asked for private text owners[i].
+        """Return [m, c]: a classifier's probabilities for m texts.
 
-        Questions are counted in this order. A question beyond the budget is not asked; its row is NaN, so that every
-        comparison with it is false.
+        owners: [m], the number of the private text that each question is asked for. Questions are counted in the order
+        of `texts`. A question beyond the budget is not asked. Its row is NaN, so every comparison with it is false.
         """
         numbers = np.asarray(owners, np.int64).tolist()
         answered = [self._asks(name, text, owner) for text, owner in zip(texts, numbers, strict=True)]
@@ -60,7 +60,7 @@ class Ledger:
         return (np.inf if self.budget is None else float(self.budget)) - self.questions.astype(np.float64)
 
     def _asks(self, name: str, text: str, owner: int) -> bool:
-        """Return True if a question was asked before or is within the budget. New questions are counted."""
+        """Return True if a question was asked before, or if it is within the budget. New questions are counted."""
         if (owner, text) in self._seen[name]:
             return True
         if self.budget is not None and self.questions[owner] >= self.budget:

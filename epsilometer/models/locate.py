@@ -1,7 +1,7 @@
 """Folders of models: the embedded encoder, a local folder, or a pinned snapshot from the Hugging Face hub.
 
-Only safetensors weights and plain configuration files are downloaded, never pickles or code. Downloaded files are
-compared with the checksums of their commit (`runtime.hub`).
+Only safetensors weights and plain configuration files are downloaded, never pickles or code. The checksums of the
+commit are compared with those of the downloaded files (`runtime.hub`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REVISIONS = {
 # Names of settings in a configuration: sizes of tensor dimensions, and numbers of layers.
 _SIZES = ("hidden_size", "d_model", "n_embd", "dim", "vocab_size", "intermediate_size", "hidden_dim", "d_ff")
 _LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers", "decoder_layers")
-_PANIC = "PanicException"  # raised by libraries in Rust; not a subclass of Exception
+_PANIC = "PanicException"  # libraries in Rust raise it; it is not a subclass of Exception
 
 
 def hub_id(name: str) -> tuple[str, str | None]:
@@ -42,10 +42,10 @@ def hub_id(name: str) -> tuple[str, str | None]:
 
 
 def read_pin(name: str | Path) -> dict[str, Any] | None:
-    """Return the content of a pin: a .json file {"model": id, "revision": commit, ...}; None if `name` is not one.
+    """Return the content of a pin: a .json file {"model": id, "revision": commit, ...}; None for other names.
 
-    A pin {"package": {...}} refers to a model in a package, and may state clip bounds. The embedded encoder has no
-    revision, since a package contains it. Raises UserError for a .json file with other content.
+    A pin {"package": {...}} refers to a model in a package, and may state clip bounds. A pin of the embedded encoder
+    has no revision, since a package contains this encoder. Raises UserError for a .json file with other content.
     """
     path = Path(name)
     if path.suffix != ".json" or not path.is_file():
@@ -64,16 +64,16 @@ def read_pin(name: str | Path) -> dict[str, Any] | None:
 
 
 def locate(name: str | Path) -> Path:
-    """Return the folder of a model: config, tokeniser and safetensors weights. Downloads a hub model if it is missing.
+    """Return the folder of a model: config, tokeniser and safetensors weights. A missing hub model is downloaded.
 
     name: "all-MiniLM-L6-v2" (embedded), a folder, a Hugging Face id such as "roberta-base" or "id@revision", or a file
-    that pins a hub model or a package's model (`models.packaged`). If the folder contains checksums, the files are
-    compared with them. A downloaded model gets checksums.
+    that pins a hub model or a package's model (`models.packaged`). If the folder contains checksums, its files must
+    agree with them. For a downloaded model, checksums are written.
 
     Raises UserError for a missing or incomplete folder, a damaged file, and a failed download.
     """
     if (package := packages.read_pin(name)) is not None:
-        from epsilometer.models import packaged  # here, since it imports this module
+        from epsilometer.models import packaged  # imported here, since `packaged` imports this module
 
         name = packaged.folder(package)
     elif pin := read_pin(name):
@@ -156,7 +156,7 @@ def quiet_loading(folder: Path | None = None) -> Iterator[None]:
 def check_files(folder: Path) -> None:
     """Raise UserError for weights with a damaged header, and for a configuration with sizes that exceed the weights.
 
-    Libraries do not check this: they would allocate memory for a hidden size of 10^9 before they read the weights.
+    Libraries do not check the sizes. They would allocate memory for a hidden size of 10^9 before they read the weights.
     """
     from safetensors import safe_open
 
@@ -216,7 +216,7 @@ def _download(name: str) -> Path:
 
 
 def _stated(folder: Path) -> Path:
-    """Write checksums into a folder if it is writable, and return it."""
+    """Write checksums into a folder if the folder is writable. Return the folder."""
     with suppress(OSError):  # another user may own the cache
         checksums.write(folder)
     return folder
@@ -248,14 +248,14 @@ def _wanted(of: Repository, names: Sequence[str]) -> list[str]:
 
 def _complete(folder: Path) -> bool:
     configured = any((folder / name).is_file() for name in ("config.json", "modules.json"))
-    # Libraries would load weights in pickle format from a folder without safetensors.
+    # From a folder without safetensors, libraries would load weights in pickle format.
     safe = all(any(path.parent.glob("*.safetensors")) for path in folder.rglob("pytorch_model*.bin"))
     indices = folder.rglob("*.safetensors.index.json")
     return configured and safe and any(folder.rglob("*.safetensors")) and all(map(_has_parts, indices))
 
 
 def _has_parts(index: Path) -> bool:
-    """Return True if all files in an index of weights exist; a stopped download leaves some missing."""
+    """Return True if all files in an index of weights exist. After a stopped download, some are missing."""
     try:
         parts = set(json_text.load(index.read_text(encoding="utf-8"))["weight_map"].values())
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -2,7 +2,7 @@
 
 The input is a pair (Meisenbacher et al. 2024, "DP-MLM"): the whole text, a separator, and the text again with one word
 replaced by one mask token. If the pair does not fit the model's window, each half is truncated to a window of subwords
-around the word. (The reference code counts words instead, so in long texts its window does not contain the mask.)
+around the word. (The reference code counts words, not subwords. So in long texts its window does not contain the mask.)
 
 Only the hidden state at the mask goes through the vocabulary head. Logits are rounded to multiples of 1/1024, so that
 small differences between processors rarely change a sampled word.
@@ -41,16 +41,16 @@ _UNUSED = re.compile(r"\[unused\d+\]|madeupword\d+")
 
 
 class MaskedLM:
-    """A masked language model that predicts single words. Its prediction for a row depends only on that row.
+    """A masked language model that predicts single words. The prediction for a row depends only on that row.
 
-    model:       a model that `models.locate` accepts. A BERT runs on `models.bert`, others on transformers.
+    model:       a model that `models.locate` accepts. A BERT runs on `models.bert`, other models on transformers.
     precision:   "float32", "bfloat16", or "auto" (bfloat16 if the hardware supports it; can change results).
-    token_types: True to mark the tokens of the second half as such, as in training.
+    token_types: True to give the tokens of the second half another token type, as in training.
     outputs:     the output vocabulary: the string of each allowed vocabulary entry, without the tokeniser's mark for
                  the start or the inside of a word. Two entries may have the same string. Special and unused entries,
                  white space, and parts of characters are left out; this choice does not depend on private texts.
     output_ids:  ids of the outputs in the model's vocabulary, ascending.
-    window:      most tokens in an input, both halves and separators together.
+    window:      most tokens in an input. Both halves and the separators count.
 
     Raises UserError for an unknown precision, and for a model that cannot be loaded or has no vocabulary head.
     """
@@ -100,9 +100,10 @@ class MaskedLM:
             yield members, on_grid(logits, self._folder)
 
     def states(self, texts_words: Sequence[Sequence[str]], rows: np.ndarray) -> np.ndarray:
-        """Return the hidden state at the mask of each row, float32 [rows, width], to cache the expensive part.
+        """Return the hidden state at the mask of each row, float32 [rows, width]: the expensive part of `mask_logits`.
 
-        Pass it to `recall`, in this or another process. For a model that runs on transformers the result is empty.
+        To reuse the states, pass them to `recall`, in this or another process. For a model that runs on transformers
+        the result is empty.
         """
         if not isinstance(self._model, _BertMaskedLM):
             return np.empty((0, 0), np.float32)
@@ -116,7 +117,7 @@ class MaskedLM:
     def inputs(
         self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, inserted: bool = False
     ) -> Iterator[PairInput]:
-        """Yield the model's input for each row; the arguments are those of `mask_logits`."""
+        """Yield the model's input for each row. The arguments are those of `mask_logits`."""
         for text, word in rows:
             if not 0 <= word < len(texts_words[text]):
                 raise IndexError(f"row ({text}, {word}) is out of range: the text has {len(texts_words[text])} words")
@@ -132,7 +133,7 @@ class MaskedLM:
             yield self._pair(ids, int(first), int(last))
 
     def _pair(self, ids: list[int], first: int, last: int) -> PairInput:
-        """Return the input with subwords first to last (exclusive) masked; if first = last, with an inserted mask."""
+        """Return the input with one mask for subwords first to last (exclusive). If first = last, insert a mask."""
         before, between, after = self._frame.ids
         masked = [*ids[:first], self._frame.mask, *ids[last:]]
         mask = first
@@ -171,7 +172,7 @@ class _Frame(NamedTuple):
 class _BertMaskedLM:
     """A BERT run by `models.bert`.
 
-    On the CPU it caches the hidden states at masks, so a search over budgets computes them once. A full cache keeps its
+    On the CPU, hidden states at masks are cached, so a search over budgets computes them once. A full cache keeps its
     oldest states, since repeated calls mostly use the same rows in the same order.
     """
 
@@ -216,7 +217,7 @@ class _BertMaskedLM:
 
 
 class _AnyMaskedLM:
-    """Any masked language model, run by transformers in batches of one length and fixed size (see `bert`)."""
+    """Any masked language model, run by transformers. Batches have one length and a fixed size (see `bert`)."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
         with quiet_loading(folder):
@@ -250,7 +251,7 @@ class _AnyMaskedLM:
         self.entries = int(self._model.config.vocab_size)
 
     def choose(self, output_ids: np.ndarray) -> None:
-        """Restrict the head to these outputs, in float32, since in bfloat16 logits near 16 are multiples of 0.125."""
+        """Restrict the head to these outputs, in float32. In bfloat16, logits near 16 would be multiples of 0.125."""
         import torch
 
         self._chosen = torch.from_numpy(output_ids).to(self._device)
@@ -265,7 +266,7 @@ class _AnyMaskedLM:
             yield from self._memory.parts(list(run), partial(self._first_batch, inputs, length))
 
     def _first_batch(self, inputs: list[PairInput], length: int, members: list[int]) -> Tensor:
-        """Return the logits of the first batch of members, all of one length."""
+        """Return the logits of the first batch of `members`. They are indices of inputs of one length."""
         import torch
 
         from epsilometer.models.memory import activations
@@ -280,8 +281,8 @@ class _AnyMaskedLM:
     def _at_masks(self, inputs: list[PairInput]) -> Tensor:
         """Return the logits at the mask, [rows, outputs].
 
-        Hooks restrict the head to the mask's hidden state, in float32. If they have no effect on this model, the
-        logits at the mask are selected afterwards.
+        Hooks restrict the head to the mask's hidden state, in float32. If the hooks have no effect on this model, the
+        logits at the mask are selected after the forward pass.
         """
         import torch
 
@@ -309,7 +310,7 @@ class _AnyMaskedLM:
 
 
 def assemble(delta_folder: Path, encoder_folder: Path, out: Path) -> None:
-    """Write one masked language model that joins a sentence encoder with the layers and head trained on top of it.
+    """Write one masked language model: a sentence encoder joined with layers and a head that were trained on top of it.
 
     delta_folder:    delta.safetensors (trained parameters, float16) and bounds.json (measured on the joined model).
     encoder_folder:  a BERT without a head, with its tokeniser.
@@ -357,7 +358,7 @@ def _frame(tokenizer: Tokenizer, mask: int) -> _Frame:
 
 
 def _output_vocabulary(tokenizer: Tokenizer, entries: int) -> tuple[np.ndarray, list[str]]:
-    """Return the ids and strings of vocabulary entries that are text by themselves."""
+    """Return the ids and strings of the vocabulary entries that are text."""
     from tokenizers.models import WordPiece
 
     count = min(entries, tokenizer.get_vocab_size())
@@ -379,13 +380,13 @@ def _word_of_each(offsets: Sequence[tuple[int, int]], words: Sequence[str]) -> n
     """Return the index of each subword's word, ascending: int [subwords]. offsets: character range of each subword."""
     ends = np.cumsum([len(word) + 1 for word in words]) - 1  # words are joined by one space
     spans = np.array(offsets, dtype=np.int64).reshape(-1, 2)
-    # Use the last character, since a tokeniser may count the space before a word as part of the subword.
+    # The last character of a subword counts, since a tokeniser may add the space before a word to the subword.
     last = np.maximum(spans[:, 0], spans[:, 1] - 1)
     return np.maximum.accumulate(np.searchsorted(ends, last, side="right"))
 
 
 def _centred(length: int, middle: int, size: int) -> slice:
-    """Return a slice of at most `size` out of `length` positions, centred on `middle` as far as the ends allow."""
+    """Return a slice of at most `size` of `length` positions. It is centred on `middle`, unless an end is near."""
     start = max(0, min(middle - size // 2, length - size))
     return slice(start, start + size)
 

@@ -1,9 +1,9 @@
 """Number of rows per batch of a network: as many as fit into a budget of bytes, or fewer after memory ran out.
 
 Kernels differ by shape, so a batch's shape must not depend on what else runs on the machine. On the CPU the shape is
-constant; the budget only sets the number of batches in memory at a time, which does not change results. On CUDA the
+constant. The budget only sets the number of batches in memory at a time, which does not change results. On CUDA the
 shape follows from the model's configuration, the lengths and the budget, not from the free memory. If the device runs
-out of memory, the number of rows is halved, with a note. `runtime/batches.py` records the budget and the halvings.
+out of memory, the number of rows is halved, and a message says so. `runtime/batches.py` records budget and halvings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BUDGET = {"cpu": 4 << 30, "cuda": 24 << 30}  # bytes for the rows of one network
 
 
 class Memory:
-    """Rows per batch of one model. model: the name for messages; budget: bytes; None: the device's budget."""
+    """Chooses the rows per batch of one model. model: the name for messages. budget: bytes; None: `BUDGET`."""
 
     def __init__(self, device: str, model: str, budget: int | None = None) -> None:
         self._budget, self._model, self._device = budget or BUDGET[device], model, device
@@ -64,12 +64,12 @@ class Memory:
         )
 
     def attempt(self, work: Callable[[], W]) -> W:
-        """Return the result of `work`, which is repeated with fewer rows if memory runs out."""
+        """Return the result of `work`. If memory runs out, `work` is repeated with fewer rows."""
         while True:
             try:
                 return work()
             except torch.cuda.OutOfMemoryError:
-                pass  # leave this clause first, since the error holds tensors in memory
+                pass  # halve the rows only after this clause, since the error holds tensors in memory
             self.halve()
 
     def parts(self, items: S, first: Callable[[S], T]) -> Iterator[tuple[S, T]]:
@@ -80,7 +80,7 @@ class Memory:
             items = items[len(done) :]
 
     def work_off(self, items: Sequence[int], run: Callable[[Sequence[int]], Iterator[Sequence[int]]]) -> None:
-        """Process all items by `run`, which yields finished items. If memory runs out, call `run` for the others."""
+        """Process all items by `run`, which yields finished items. If memory runs out, call `run` for the rest."""
         rest = list(items)
 
         def some() -> None:
@@ -108,6 +108,6 @@ def activations(config: Any, length: int) -> int:
 
 
 def _first(config: Any, *names: str) -> int:
-    """Return the first of these settings that the configuration has; 0 if it has none."""
+    """Return the first of these settings that the configuration has; 0 if it has none of them."""
     values = (getattr(config, name, None) for name in names)
     return next((int(value) for value in values if value), 0)

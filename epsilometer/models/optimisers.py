@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 Name = Literal["adamw", "sgd"]
 
 BETAS, EPSILON, DECAY = (0.9, 0.999), 1e-8, 0.01
-_BLOCK = 1 << 15  # numbers at a time, few enough to fit into a processor's cache
+_BLOCK = 1 << 15  # numbers that are updated at a time, few enough for a processor's cache
 
 
 @dataclass
 class AdamW:
     """The AdamW optimiser.
 
-    rate: the learning rate; state: the running means of the gradient and of its square, empty before the first step.
+    rate: the learning rate. state: the running means of the gradient and of its square; empty before the first step.
     """
 
     rate: float

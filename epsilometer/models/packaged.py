@@ -1,9 +1,9 @@
 """Models in packages of the Python package index: a folder of safetensors, or a GGUF file, which is converted once.
 
 A folder of safetensors is used unchanged. A GGUF file holds quantised weights of llama.cpp. The loader of transformers
-converts them to float32, restores the order of rows in query and key matrices, and reads the tokeniser and the chat
-template. The converted folder is stored with checksums in the user's cache, next to the packages' files. It takes 4
-bytes per weight, about eight times the size of a 4-bit file. The package is not installed, imported or executed.
+converts these weights to float32, restores the order of rows in query and key matrices, and reads the tokeniser and the
+chat template. The converted folder is stored with checksums in the user's cache, next to the packages' files. It takes
+4 bytes per weight, about eight times the size of a 4-bit file. The package is not installed, imported or executed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from epsilometer.runtime.hub import amount
 from epsilometer.runtime.packages import Pin
 from epsilometer.runtime.progress import say
 
-_WEIGHT = 4  # bytes in float32
+_WEIGHT = 4  # bytes of a weight in float32
 _EXPANDED = 8  # float32 bytes per byte of 4-bit weights
 _SUFFIXES = (".gguf", ".safetensors")
 
@@ -34,9 +34,9 @@ _SUFFIXES = (".gguf", ".safetensors")
 def folder(pin: Pin) -> Path:
     """Return the folder of a package's model, after downloading or converting it if necessary.
 
-    Raises UserError as `packages.file` does, for a file in another format, for too little disk space (before the
-    download if the pin states sizes), and for GGUF without the library gguf, or of an architecture or quantisation that
-    the loader does not support.
+    Raises UserError as `packages.file` does, for a file in another format, and for too little disk space (before the
+    download if the pin states sizes). For GGUF, raises UserError if the library gguf is not installed, or if the loader
+    does not support the architecture or the quantisation.
     """
     if not pin.file.endswith(_SUFFIXES):
         raise UserError(
@@ -120,7 +120,7 @@ def _convert(pin: Pin, source: Path, out: Path) -> None:
             source.parent, dtype=torch.float32, trust_remote_code=False, use_safetensors=True, **of
         )
         tokenizer = AutoTokenizer.from_pretrained(source.parent, trust_remote_code=False, **of)
-        # transformers refuses to save quantised models, but these weights are already in float32.
+        # transformers does not save quantised models. These weights are in float32 now, so remove the mark.
         model.hf_quantizer, model.is_quantized = None, False  # type: ignore[assignment]
         if hasattr(model.config, "quantization_config"):
             del model.config.quantization_config

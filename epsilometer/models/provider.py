@@ -2,7 +2,7 @@
 
 Candidate number i of a text depends only on the text and on i. A local model samples it from a random stream that the
 text and i determine. An endpoint receives i as the seed, and its answers are cached on disk (`chat`). So the first k
-candidates are the same however many are requested, equal texts have equal candidates, and no answered question is sent
+candidates do not depend on how many are requested. Equal texts have equal candidates, and no answered question is sent
 again.
 """
 
@@ -30,7 +30,7 @@ _ROWS = 1 << 12  # candidates sampled at a time
 
 
 class Provider(ABC):
-    """A model that writes candidates. prompt: the request, with {} for the text; None: the model's default prompt."""
+    """A model that writes candidates. prompt: the request, with {} in place of the text; None: the default prompt."""
 
     def __init__(self, prompt: str | None, temperature: float, longest: int) -> None:
         if prompt is not None and "{}" not in prompt:
@@ -51,9 +51,10 @@ class Provider(ABC):
 
 
 class RemoteProvider(Provider):
-    """A model behind an OpenAI-compatible endpoint, whose operator sees the texts. Configured as in `models.chat`.
+    """A model behind an OpenAI-compatible endpoint, whose provider sees the texts.
 
-    store: file in which answers are cached; spends: limits of requests and cost, and number of concurrent requests.
+    `models.chat` describes the environment variables for the endpoint. store: the file in which answers are cached.
+    spends: limits of requests and cost, and the number of concurrent requests.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class RemoteProvider(Provider):
 
     @cached_property
     def spending(self) -> Spending:
-        """The account of requests sent so far, with limits."""
+        """The account of the requests sent so far, with its limits."""
         return self._spends.account(self._longest)
 
     @cached_property
@@ -82,7 +83,7 @@ class RemoteProvider(Provider):
 
 
 class LocalProvider(Provider):
-    """An encoder-decoder or decoder-only model by id or folder. Its chat template is used if it has one."""
+    """An encoder-decoder or decoder-only model by id or folder. Prompts use its chat template if there is one."""
 
     def __init__(self, model: str | Path, prompt: str | None, temperature: float, longest: int) -> None:
         from epsilometer.models.causal_lm import CausalLM
@@ -127,7 +128,7 @@ class LocalProvider(Provider):
         return candidates
 
     def _prompted(self, text: str) -> list[int]:
-        """Return the tokens of the prompt with the text. A text that is too long loses words at its end."""
+        """Return the tokens of the prompt with the text in it. A text that is too long loses words at its end."""
         words, room = text.split(), self._model.room(self._longest)
         while len(ids := self._tokens(" ".join(words))) > room:
             words = words[: -max(1, (len(ids) - room) // 4)]

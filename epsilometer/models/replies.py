@@ -1,4 +1,4 @@
-"""Parser of a service's reply, which is JSON, whole or as server-sent events. A path finds a value in the JSON."""
+"""Parser of a service's replies: JSON, either whole or as server-sent events. A path selects a value of the JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def events(response: httpx2.Response) -> list[str]:
 
 
 def objects(response: httpx2.Response) -> list[Any]:
-    """Return the JSON values of a reply: one per event of a stream, or a whole reply's value. Omits other data."""
+    """Return the JSON values of a reply: one per event of a stream, or one in all. Data that is not JSON is omitted."""
     values = []
     for text in events(response) if is_stream(response) else [response.text]:
         try:
@@ -39,7 +39,7 @@ def objects(response: httpx2.Response) -> list[Any]:
 
 
 def status(response: httpx2.Response) -> int:
-    """Return the status of a reply. For an error sent with status 200 it is the status in the body."""
+    """Return the status of a reply. If a reply has status 200 and an error in its body, return the error's status."""
     if response.status_code != 200 or b"error" not in response.content:
         return response.status_code
     for body in objects(response):
@@ -62,7 +62,7 @@ def at(value: Any, path: str) -> Any:
 
 
 def counted(body: Any, read: str, written: str) -> tuple[int, int] | None:
-    """Return the numbers of tokens read and written, at two paths; None if they are missing or invalid."""
+    """Return the numbers of tokens at the paths `read` and `written`; None if they are missing or invalid."""
     try:
         counts = at(body, read), at(body, written)
     except NoAnswer:
@@ -71,6 +71,6 @@ def counted(body: Any, read: str, written: str) -> tuple[int, int] | None:
 
 
 def usage(response: httpx2.Response, read: str, written: str) -> tuple[int, int] | None:
-    """Return the last numbers of tokens read and written in a whole or streamed reply; None without any."""
+    """Return the last numbers of tokens that a whole or streamed reply states; None if it states none."""
     stated = [tokens for body in objects(response) if (tokens := counted(body, read, written)) is not None]
     return stated[-1] if stated else None

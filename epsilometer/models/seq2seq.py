@@ -1,7 +1,7 @@
 """Encoder-decoders (T5, BART, a pair of BERTs) by id or folder, in safetensors; `assemble` makes the embedded one.
 
-`generation` samples texts from them. Mechanisms that change the encoder's states use `padded` (texts as ids of one
-length), `states` (the encoder's last hidden states) and `beam_search` (text from given states).
+`generation` samples texts from these models. Mechanisms that change the encoder's states use `padded` (texts as ids of
+one length), `states` (the encoder's last hidden states) and `beam_search` (text from given states).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from epsilometer.core.errors import UserError
 from epsilometer.models.generator import EQUAL_ROWS, Generator, filled, positions
 from epsilometer.models.locate import quiet_loading
 
-_NEVER = -29.0  # a trained decoder never generates the entries with a smaller bias (-30)
+_NEVER = -29.0  # entries with at most this bias are never generated; training gives them the bias -30
 
 
 class Seq2Seq(Generator):
-    """An encoder-decoder. Its output for a row depends only on that row.
+    """An encoder-decoder. The output for a row depends only on that row.
 
-    model: a model that `models.locate` accepts; precision: "float32", "bfloat16" or "auto".
+    model: a model that `models.locate` accepts. precision: "float32", "bfloat16" or "auto".
 
     width: size of an encoder state. start, pad: ids of the decoder's first token and of padding.
     """
@@ -51,14 +51,14 @@ class Seq2Seq(Generator):
         self.pad = int(self.end if self.tokenizer.pad_token_id is None else self.tokenizer.pad_token_id)
 
     def cut(self, tokens: Sequence[list[int]], length: int | None = None) -> list[list[int]]:
-        """Return token ids truncated to `length`, including closing special tokens. length: None means the window."""
+        """Return token ids truncated to `length`. Closing special tokens are kept. length: None for the window."""
         room = self.window if length is None else length
         ids_of_one = self.tokens(["a"])[0]
         closing = len(ids_of_one) - 1 - ids_of_one.index(self.plain("a")[-1])
         return [ids if len(ids) <= room else ids[: room - closing] + ids[len(ids) - closing :] for ids in tokens]
 
     def padded(self, texts: Sequence[str], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the token ids of n texts, truncated or padded to `length`, and a mask: int64 [n, length] each.
+        """Return the token ids of n texts, truncated or padded to `length`, and a mask. Both are int64 [n, length].
 
         Truncation keeps the closing special tokens. The mask is 1 at tokens and 0 at padding.
         """
@@ -72,7 +72,7 @@ class Seq2Seq(Generator):
     def states(self, ids: NDArray[np.integer], mask: NDArray[np.integer] | None = None) -> Tensor:
         """Return the encoder's last hidden states, float32 [n, length, width], in CPU memory.
 
-        ids: [n, length]; mask: [n, length], 1 at tokens and 0 at padding; None: no padding.
+        ids: [n, length]. mask: [n, length], 1 at tokens and 0 at padding; None: no padding.
         """
         size = EQUAL_ROWS[self.device]
         out = torch.empty((*ids.shape, self.width))
@@ -85,7 +85,7 @@ class Seq2Seq(Generator):
 
     @torch.inference_mode()
     def longest(self, prompt: int) -> int:
-        """Return the decoder's limit, which does not depend on the prompt."""
+        """Return the decoder's limit of tokens, which does not depend on the prompt."""
         config = self.network.config
         return positions(getattr(config, "decoder", config)) or 1 << 16
 
@@ -109,7 +109,7 @@ class Seq2Seq(Generator):
     @torch.inference_mode()
     def step(self, tokens: Tensor, cache: Any) -> Tensor:
         """Return the same as `Generator.step`."""
-        # The cache holds the encoder states' keys and values, so only the shape of the states matters here.
+        # The cache has the keys and values of the encoder states, so only the shape of `hidden` matters.
         length = cache.cross_attention_cache.get_seq_length()
         hidden = torch.zeros(1, dtype=self.network.dtype, device=self.device).expand(len(tokens), length, self.width)
         return self._decode(tokens, hidden, cache)
@@ -128,12 +128,13 @@ class Seq2Seq(Generator):
 
 
 def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:
-    """Write one encoder-decoder that joins an unchanged sentence encoder with a decoder trained on top of it.
+    """Write one encoder-decoder: an unchanged sentence encoder, joined with a decoder that was trained on top of it.
 
     decoder_folder:  decoder.safetensors (trained parameters, float16), config.json of the decoder, and bounds.json if
                      the bounds of its logits were measured.
-    encoder_folder:  a BERT without a head, with its tokeniser. The decoder uses its word embeddings for input and
-                     output. If the decoder's configuration states m `encoder_layers`, the encoder keeps its first m.
+    encoder_folder:  a BERT without a head, with its tokeniser. The decoder uses this BERT's word embeddings for input
+                     and output. If the decoder's configuration states m `encoder_layers`, only the first m layers of
+                     the encoder are used.
     out:             the folder to write: an EncoderDecoderModel in float32. Its generation settings suppress the
                      vocabulary entries that the decoder was not trained to generate (bias -30).
     """
@@ -179,7 +180,7 @@ def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:
     with quiet_loading():
         model.save_pretrained(out)
     tokenizer.save_pretrained(out)
-    # The encoder's settings of truncation and padding are for sentences.
+    # The encoder's settings of truncation and padding are for sentences, so remove them.
     settings = json.loads((out / "tokenizer.json").read_text()) | {"truncation": None, "padding": None}
     write_text(json.dumps(settings, ensure_ascii=False), out / "tokenizer.json")
     if (decoder_folder / "bounds.json").is_file():

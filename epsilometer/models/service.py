@@ -1,16 +1,16 @@
 """HTTP services that receive a text and answer with a text. A template describes the request and the answer:
 
     method: POST                                  # or PUT, PATCH
-        headers: {Authorization: "Bearer ${TOKEN}"}   # ${NAME} is an environment variable
-        body: {text: "{text}", strength: "{epsilon}"} # JSON; a string is sent as plain text
-        answer: result.text                           # path of the answer; without it, the whole reply
-        stream: false                                 # true: the reply is server-sent events with parts of the answer
-        revision: model.version                       # path of the model's revision, if the reply has one
-        tokens: [usage.read, usage.written]           # paths of the token counts, if the reply has them
-        finish: stop_reason                           # path of the reason for the answer's end, if the reply has one
+    headers: {Authorization: "Bearer ${TOKEN}"}   # ${NAME} is an environment variable
+    body: {text: "{text}", strength: "{epsilon}"} # JSON; a string is sent as plain text
+    answer: result.text                           # path of the answer; without a path, the whole reply
+    stream: false                                 # true: the reply is server-sent events with parts of the answer
+    revision: model.version                       # path of the model's revision, if the reply has one
+    tokens: [usage.read, usage.written]           # paths of the token counts, if the reply has them
+    finish: stop_reason                           # path of the reason why the answer ended, if the reply has one
 
-A value that consists only of `{epsilon}` is sent as a number. The only headers sent are those of the template and those
-that HTTP needs. `endpoint` describes how answers are cached and requests repeated.
+A value that consists only of `{epsilon}` is sent as a number. No headers are sent except those of the template and
+those that HTTP needs. `endpoint` describes how answers are cached, and how requests are repeated.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Template(BaseModel):
 
     @classmethod
     def read(cls, path: Path) -> Template:
-        """Read a template from a YAML file. Raises UserError if it is invalid, without quoting values (secrets)."""
+        """Read a template from a YAML file. Raises UserError, without quoting a secret value, if it is invalid."""
         try:
             content = yaml_text.load(path.read_text(encoding="utf-8"))
         except OSError as error:
@@ -108,12 +108,12 @@ class Template(BaseModel):
     def filled(self, text: str, epsilon: float, *, listed: bool = False) -> Any:
         """Return the body for a text and a privacy budget.
 
-        listed: True to put the string that contains the text into a list, a malformed request that tests the service.
+        listed: True to put the string that contains the text into a list. Such a malformed request tests the service.
         """
         return _filled(self.body, {TEXT: text, EPSILON: f"{epsilon:g}"}, epsilon, listed=listed)
 
     def sent_headers(self) -> dict[str, str]:
-        """Return the headers with environment variables filled in. Raises UserError if one is missing or unusable."""
+        """Return the headers with values of environment variables. Raises UserError if one is missing or unusable."""
         return {
             name: _VARIABLE.sub(lambda match: environment(match[1], "what a header of the template sends"), value)
             for name, value in self.headers.items()
@@ -136,8 +136,10 @@ def _filled(part: Any, values: Mapping[str, str], epsilon: float, *, listed: boo
 class Service:
     """A service at a URL, with a cache of its answers.
 
-    revision: the user's label for the service's current state; under a new label every question is sent again. store,
-    workers, timeout, spending: as in `Endpoint`. Raises UserError for an unusable URL or a missing header variable.
+    revision: the user's label for the service's current state. With a new label, every question is sent again.
+    store, workers, timeout, spending: as in `Endpoint`.
+
+    Raises UserError for an unusable URL, and for a missing environment variable of a header.
     """
 
     def __init__(
@@ -171,7 +173,8 @@ class Service:
     def complete(self, texts: Sequence[str], epsilons: Sequence[float], draws: Sequence[int]) -> list[Completion]:
         """Return the answer to each text at its privacy budget. Raises UserError as `Endpoint.collect` does.
 
-        draws: one number per text, not sent. Answers are cached per number, so a text can be answered several times.
+        draws: one number per text, which is not sent. Answers are cached per number, so that a text can get several
+        answers.
         """
         requests = self._requests(texts, epsilons, draws)
         answers = self._endpoint.collect(dict(requests), self._send, f"ask {self._endpoint.address.host}")
@@ -210,7 +213,7 @@ def request(
 
 
 def written(headers: Mapping[str, str], body: Any) -> tuple[bytes, str]:
-    """Return the encoded body and its content type: the one in the headers, else one that suits the body."""
+    """Return the encoded body and its content type. Without one in the headers, the type follows from the body."""
     kind = next((value for name, value in headers.items() if name.lower() == "content-type"), None)
     if isinstance(body, str):
         return body.encode(errors="replace"), kind or "text/plain; charset=utf-8"

@@ -1,9 +1,10 @@
 """Cost of requests to an endpoint, with limits.
 
-Every attempt counts, including retries. Before an attempt is sent, its maximum cost is reserved: one token per byte of
-the request, since tokens are at least one byte long, and `longest` tokens for the answer. When the endpoint states the
-token counts, these replace the reservation. A refused request (status 4xx) costs no tokens. Any other attempt without
-token counts may have been billed, so its maximum cost remains counted. So no limit is exceeded even if requests fail.
+Every attempt counts, including retries. Before an attempt is sent, its maximum cost is reserved. This is one token per
+byte of the request, since tokens are at least one byte long, and `longest` tokens for the answer. When the endpoint
+states the token counts, these replace the reservation. A refused request (status 4xx) costs no tokens. Any other
+attempt without token counts may have been billed, so its maximum cost remains counted. So no limit is exceeded, even if
+requests fail.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Prices(NamedTuple):
 
 
 class Caps(NamedTuple):
-    """Limits of a run: requests, tokens (read plus written) and money; None: no limit."""
+    """Limits of a run: on requests, on tokens (read plus written) and on money. None: no limit."""
 
     requests: int | None = None
     tokens: int | None = None
@@ -60,7 +61,7 @@ class Amount:
         return (self.read * prices.read + self.written * prices.written) / 1e6 + self.requests * prices.request
 
     def beyond(self, caps: Caps, prices: Prices) -> str | None:
-        """Return the first exceeded limit, as the setting's name and value; None if no limit is exceeded."""
+        """Return the name and value of the first limit that is exceeded; None if no limit is exceeded."""
         for name, amount, most in (
             ("max_requests", self.requests, caps.requests),
             ("max_tokens", self.read + self.written, caps.tokens),
@@ -117,8 +118,8 @@ class Forecast:
 class Dry(UserError):
     """The result of a dry run: a forecast of its requests.
 
-    most: if the forecast covers only the first round, the largest number of questions in all rounds; None: it covers
-    all rounds.
+    most: the largest number of questions in all rounds, if the forecast covers only the first round. None: the forecast
+    covers all rounds.
     """
 
     def __init__(self, forecast: Forecast, prices: Prices, most: int | None = None) -> None:
@@ -131,7 +132,7 @@ class Dry(UserError):
         self._forecast, self._prices = forecast, prices
 
     def then(self, send: Callable[[], object]) -> Dry:
-        """Return this dry run plus the requests that a later call of `send` would send."""
+        """Return this dry run plus the requests that `send` would send."""
         try:
             send()
         except Dry as further:
@@ -139,7 +140,7 @@ class Dry(UserError):
         return self
 
     def in_rounds(self, most: int) -> Dry:
-        """Return this dry run as the first of several rounds, with at most `most` questions in all rounds."""
+        """Return this dry run as the first of several rounds. most: the largest number of questions in all rounds."""
         return Dry(self._forecast, self._prices, most)
 
 
@@ -186,7 +187,7 @@ class Bill:
         self.amount = most
 
     def used(self, tokens: tuple[int, int] | None, status: int) -> None:
-        """Record the actual cost. tokens: read and written, None if not stated; status: HTTP status of the answer."""
+        """Record the actual cost. tokens: read and written; None if not stated. status: HTTP status of the answer."""
         if tokens is not None:
             self.amount = Amount(1, *tokens)
         elif 400 <= status < 500:
@@ -194,7 +195,7 @@ class Bill:
 
 
 class Spending:
-    """A thread-safe account of all requests. longest: most tokens per answer; dry: True to send nothing."""
+    """A thread-safe account of all requests. longest: most tokens per answer. dry: True to send nothing."""
 
     def __init__(self, longest: int, caps: Caps = _BOUNDLESS, prices: Prices = _FREE, dry: bool = False) -> None:
         self._longest, self._caps, self._prices, self._dry = longest, caps, prices, dry
@@ -203,10 +204,10 @@ class Spending:
 
     @contextmanager
     def attempt(self, size: int) -> Iterator[Bill]:
-        """Reserve the maximum cost of an attempt of `size` bytes; replace it by the actual cost afterwards.
+        """Reserve the maximum cost of an attempt of `size` bytes. Afterwards, the actual cost replaces it.
 
         If the reservation exceeds a limit, wait for attempts in progress, which may cost less than reserved. Raises
-        UserError if the limit is still exceeded when none is in progress.
+        UserError if the reservation still exceeds the limit when no attempt is in progress.
         """
         most = Amount(1, size, self._longest)
         with self._changed:
@@ -230,7 +231,7 @@ class Spending:
     def check(self, forecast: Forecast) -> None:
         """Raise UserError if the questions exceed a limit even with empty answers, and Dry in a dry run.
 
-        Call it before the first question is sent.
+        Call this method before the first question is sent.
         """
         if self._dry:
             raise Dry(forecast, self._prices)

@@ -2,12 +2,13 @@
 
 The embedded tagger consists of two small heads on the frozen hidden states of all-MiniLM-L6-v2. A word's features are
 the means of its pieces' states in all seven layers, 2,688 numbers. The first layer of each head is linear in the
-features, so it is a sum over the encoder's layers. Each term is added as soon as its encoder layer is computed, and the
-features are never stored. Any spaCy pipeline with a parser can replace the embedded tagger (`tagger`).
+features, so its output is a sum of one term per encoder layer. Each term is added as soon as its encoder layer is
+computed, and the features are never stored. Any spaCy pipeline with a parser can replace the embedded tagger
+(`tagger`).
 
 Sentences end at a full stop, exclamation or question mark before white space, and at a line's end. The tagger finds a
-single word for each part of a triple; `phrase` adds the adjacent words that belong to it by their tags. These rules
-do not depend on private texts.
+single word for each part of a triple. `phrase` adds adjacent words that belong to this word according to their tags.
+These rules do not depend on private texts.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
 
 HEADS = EMBEDDED / "minilm-heads"
 
-_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")  # as in training: contractions are one word, marks are separate
+_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")  # as in training; a contraction is one word, each mark a unit
 _END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\s*\n\s*")
-_CHUNK = 2048  # sentences in memory at a time; does not change results
-_DECIMALS = 6  # decimals of rounded scores, so that small differences between kernels do not change labels
+_CHUNK = 2048  # sentences in memory at a time; the number does not change results
+_DECIMALS = 6  # decimals of rounded scores; rounding hides small differences between kernels
 _POSSESSIVE = frozenset(["my", "your", "his", "her", "its", "our", "their"])
 _MODIFIER = frozenset(["ADJ", "NUM", "NOUN", "PROPN"])
 
@@ -74,12 +75,12 @@ class TripleReader(Protocol):
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, by punctuation before white space and by lines."""
+    """Return the sentences of a text. They end at punctuation before white space, and at line ends."""
     return [part for part in (piece.strip() for piece in _END.split(text)) if part]
 
 
 def words_and_marks(sentence: str) -> list[str]:
-    """Return the units that are tagged: words including apostrophes, and single punctuation marks."""
+    """Return the units that are tagged: words, which may contain apostrophes, and single punctuation marks."""
     return _WORD.findall(sentence)
 
 
@@ -124,7 +125,7 @@ class Tagger:
         return [tagged for i in range(0, len(split), _CHUNK) for tagged in self._chunk(split[i : i + _CHUNK])]
 
     def upos(self, split: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-        """Return only the tags of each sentence. split: the words of each sentence; equal ones are tagged once."""
+        """Return only the tags of each sentence. split: the words of each sentence. Equal sentences are tagged once."""
         distinct = list(dict.fromkeys(map(tuple, split)))
         tags = (tags for i in range(0, len(distinct), _CHUNK) for tags in self._tags(distinct[i : i + _CHUNK]))
         tags_of = dict(zip(distinct, tags, strict=True))
@@ -169,8 +170,8 @@ class Tagger:
     ) -> list[NDArray[np.float64]]:
         """Return the output of each linear map in `maps` for each word's features: float64 [words, columns] per map.
 
-        maps: the first one or more names in `self._first`; ends: for each sentence, the number of words in it and in
-        all sentences before it.
+        maps: the first names, one or more, in `self._first`. ends: for each sentence, the number of words up to its
+        end, in this and all earlier sentences.
         """
         columns = [len(self._weights[f"{name}.weight"]) for name in maps]
         encodings = self._tokenizer.encode_batch([list(words) for words in split], is_pretokenized=True)
@@ -192,7 +193,7 @@ class Tagger:
 
 
 class SpacyTagger:
-    """A tagger that finds triples by an installed spaCy pipeline's parser. Raises UserError if it is not installed."""
+    """A tagger that uses the parser of an installed spaCy pipeline. Raises UserError if the pipeline is missing."""
 
     def __init__(self, name: str) -> None:
         try:
@@ -220,7 +221,7 @@ class SpacyTagger:
 
 
 def as_triple(tagged: Tagged) -> Triple | None:
-    """Return the triple of a tagged sentence, each word extended by `phrase`; None if it has no triple."""
+    """Return the triple of a tagged sentence, with each word extended by `phrase`; None for a sentence without one."""
     if tagged.roles is None:
         return None
     return Triple(*(" ".join(tagged.words[i].lower() for i in phrase(tagged, role)) for role in range(3)))
@@ -230,8 +231,8 @@ def phrase(tagged: Tagged, role: int) -> range:
     """Return the indices of the words of a subject (role 0), verb (1) or object (2).
 
     A noun is extended to the left by adjectives, numbers and nouns, then by one determiner or possessive. A name is
-    also extended to the right by names. A verb is extended to the left by auxiliaries, particles and adverbs, and a
-    copula to the right by particles ("is not"). A word with another role is never included.
+    also extended to the right by names. A verb is extended to the left by auxiliaries, particles and adverbs. A copula
+    is also extended to the right by particles ("is not"). A word with another role is never included.
     """
     words, upos, roles = tagged
     assert roles is not None
@@ -265,7 +266,10 @@ def _in_texts(texts: Sequence[str], find: Any) -> list[list[Triple]]:
 
 
 def _best(scores: NDArray[np.float64]) -> tuple[int, int, int] | None:
-    """Return the distinct subject, verb and object with the highest sum of scores [words, 3]; None if it is <= 0."""
+    """Return distinct words as subject, verb and object, with the largest sum of scores; None if no sum exceeds 0.
+
+    scores: [words, 3]. Only the three words with the largest scores for each role are tried.
+    """
     best = np.argsort(-scores, axis=0, kind="stable")[:3].T.tolist()
     total, chosen = 0.0, None
     for s, v, o in product(*best):
@@ -284,7 +288,8 @@ def _gelu(x: NDArray[np.float64]) -> NDArray[np.float64]:
 def _parsed(document: Any) -> Tagged:
     """Return a parsed sentence with the roles of its main clause: subject, root, and object.
 
-    The object is a direct or indirect object or complement of the root, else the object of a preposition.
+    The object is the root's direct object, indirect object or complement. Without one, it is the object of a
+    preposition.
     """
     tagged = Tagged([token.text for token in document], [token.pos_ for token in document], None)
     root = next((token for token in document if token.head == token), None)

@@ -1,7 +1,7 @@
 """Helpers for training an encoder-decoder to write given texts: decoder inputs, targets, and saving.
 
 The word embeddings, which are also the vocabulary head, are frozen. Pieces that do not occur in the texts are never
-targets, so most of the vocabulary is not computed.
+targets, so the logits of most of the vocabulary are not computed.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Targets:
     def of(self, ids: NDArray[np.integer], mask: NDArray[np.integer]) -> tuple[Tensor, Tensor]:
         """Return the decoder's inputs and targets for the token ids and mask [n, length] of texts.
 
-        Both are int64 [n, length]. Targets are indices into `model.outputs`. Padding, and pieces that `model.outputs`
-        lacks, have the target IGNORED.
+        Inputs and targets are int64 [n, length]. Targets are indices into `model.outputs`. Padding has the target
+        IGNORED, and so do pieces that `model.outputs` lacks.
         """
         model = self._model
         labels = torch.from_numpy(np.where(mask == 1, ids, IGNORED))
@@ -57,7 +57,7 @@ def embeddings(model: Seq2Seq) -> set[int]:
 
 
 def save(model: Seq2Seq, out: Path) -> None:
-    """Write the model's folder with its new weights, without the clip bounds measured on the old weights."""
+    """Write the model's folder with its new weights. Clip bounds are left out: they were measured on old weights."""
     shutil.copytree(model.folder, out, dirs_exist_ok=True)
     (out / "bounds.json").unlink(missing_ok=True)
     with quiet_loading():

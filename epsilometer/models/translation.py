@@ -1,8 +1,8 @@
 """Marian translation models by id or folder (such as Helsinki-NLP/opus-mt-en-fr), in safetensors.
 
-The tokeniser is a pair of SentencePiece models, one per language, with a shared vocabulary; transformers has no fast
-version of it. Models with several target languages are refused. They need a special token at the start of the text
-(">>fra<<"), but special tokens written in a text are treated as plain text here.
+The tokeniser is a pair of SentencePiece models, one per language, with a shared vocabulary. transformers has no fast
+version of this tokeniser. Models with several target languages are refused. They need a special token at the start of
+the text (">>fra<<"), but here, special tokens in a text are treated as plain text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from epsilometer.models.seq2seq import Seq2Seq
 
 
 class Translator(Seq2Seq):
-    """A translation model. Its translation of a sentence does not depend on other sentences.
+    """A translation model. The translation of a sentence does not depend on other sentences.
 
     Raises UserError for a model without Marian's tokeniser, or with several target languages.
     """
@@ -52,5 +52,5 @@ class Translator(Seq2Seq):
         """Return the same as `Generator.plain`."""
         tokenizer: Any = self.tokenizer
         special, unknown = set(tokenizer.all_special_tokens), tokenizer.unk_token
-        pieces = tokenizer.spm_source.encode(text, out_type=str)  # returns an unknown piece as its characters
+        pieces = tokenizer.spm_source.encode(text, out_type=str)  # an unknown piece is returned as its characters
         return [int(tokenizer.convert_tokens_to_ids(unknown if piece in special else piece)) for piece in pieces]

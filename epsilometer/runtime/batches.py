@@ -1,8 +1,8 @@
 """Record the batch sizes of networks in a stage on a GPU, where kernels and rounding depend on a batch's shape.
 
 On CUDA, the number of rows of a batch follows from the model, the lengths of the texts and a budget of bytes. When
-memory runs out, the number is halved. A stage that used CUDA records batch sizes and halvings by model in
-`data/batches/STAGE[/ENTRY].json`. On the processor, shapes are constants, and there is no record. If a killed stage is
+memory runs out, this number is halved. A stage that used CUDA records batch sizes and halvings by model in
+`data/batches/STAGE[/ENTRY].json`. On the CPU, shapes are constants, and there is no record. If a killed stage is
 resumed, the record has the batches of all runs of the stage.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 from epsilometer.core.atomic import read_json, write_json
 
 FOLDER = Path("data/batches")
-_NOTES = "EPSILOMETER_BATCHES"  # environment variable: the folder for notes of a stage's processes (Ray: of all nodes)
+_NOTES = "EPSILOMETER_BATCHES"  # environment variable: folder for notes of a stage's processes (on Ray: of all nodes)
 
 _noted: set[str] = set()
 
@@ -42,7 +42,7 @@ def noted(model: str, budget: int, halvings: int, *, each: int | None = None, ro
 
 @contextmanager
 def recorded(stage: str) -> Iterator[None]:
-    """Write the record of a stage, such as "rewrite/queries-tem", after the block; delete it if there are no notes.
+    """Write the record of a stage, such as "rewrite/queries-tem", after the block. Without notes, delete the record.
 
     After an exception the notes stay, for the run that resumes the stage.
     """
@@ -63,7 +63,7 @@ def recorded(stage: str) -> Iterator[None]:
 
 
 def _by_model(notes: Path) -> list[dict[str, Any]]:
-    """Summarise the notes by model and budget: the largest number of halvings, and the batches [row bytes, rows]."""
+    """Summarise the notes by model and budget: the largest number of halvings, and batches [bytes per row, rows]."""
     lines = [line for file in sorted(notes.iterdir()) for line in file.read_text().splitlines()]
     models: dict[tuple[str, int], dict[str, Any]] = {}
     for model, budget, halvings, each, rows in sorted(map(json.loads, set(lines)), key=json.dumps):
@@ -75,7 +75,7 @@ def _by_model(notes: Path) -> list[dict[str, Any]]:
 
 
 def halved(folder: Path) -> dict[str, int]:
-    """Return how often memory ran out in a project's folder: the halvings by stage, without stages that have none."""
+    """Return how often memory ran out in a project's folder: the halvings by stage. Stages without any are left out."""
     place = folder / FOLDER
     records = {path.relative_to(place).with_suffix("").as_posix(): read_json(path) for path in place.rglob("*.json")}
     most = {stage: max(entry["halvings"] for entry in record) for stage, record in sorted(records.items())}

@@ -1,7 +1,7 @@
-"""Checksums of all files of a model, stored in its folder, so that a damaged model is not taken for a new one.
+"""Checksums of all files of a model, stored in its folder, so that damage does not look like another model.
 
-They cover weights, configuration, tokeniser and clip bounds, since a flipped bit in any of these can change a claim.
-SHA256SUMS is in the format of `sha256sum`: `sha256sum --check SHA256SUMS` gives the same result as `check`.
+The checksums cover weights, configuration, tokeniser and clip bounds, since a flipped bit in any of these can change a
+claim. SHA256SUMS is in the format of `sha256sum`: `sha256sum --check SHA256SUMS` gives the same result as `check`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAME = "SHA256SUMS"
 
 
 def check(path: Path) -> None:
-    """Compare the files at or below a path with the nearest SHA256SUMS, in the same folder or above, if there is one.
+    """Compare the files at or below a path with the nearest SHA256SUMS file, if there is one at the path or above it.
 
     Raises UserError for the first file that is missing or has different bytes.
     """
@@ -44,9 +44,9 @@ def write(folder: Path) -> None:
 
 
 def restate(path: Path) -> None:
-    """Update the checksum of one deliberately changed file in the nearest SHA256SUMS above it, if there is one.
+    """Update the checksum of one file that was changed on purpose, in the nearest SHA256SUMS above it, if any.
 
-    The checksums of the other files stay.
+    The checksums of other files are unchanged.
     """
     place = path.resolve()
     folder = next((f for f in place.parents if (f / NAME).is_file()), None)
@@ -75,7 +75,7 @@ def _sha256(path: Path) -> str:
 
 @lru_cache(maxsize=1024)
 def _read(path: Path, *_: int) -> str:
-    """Return a file's hash, cached by path, size and time: large models are looked up several times."""
+    """Return a file's hash, cached by path, inode, size and time, since large models are checked several times."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -1,4 +1,4 @@
-"""System limits on a process that runs audited code, and on everything that it starts."""
+"""System limits on a process that runs audited code, and on all processes that it starts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from epsilometer.core import resource_limits
 
 
 def confine() -> None:
-    """Disable core dumps of this process, which could contain texts, and limit the number of processes.
+    """Disable core dumps of this process, since they could contain texts, and limit the number of processes.
 
-    The limit is the user's present number of processes and threads plus `resource_limits.PROCESSES`. The kernel does
-    not enforce it for root. The kernel also counts processes in other containers, which `/proc` does not show. If they
-    leave too little room, no limit is set.
+    The limit is the user's present number of threads plus `resource_limits.PROCESSES`. The kernel does not enforce
+    this limit for root. It also counts processes in other containers, which `/proc` does not show. If these processes
+    leave no room for another thread, no limit is set.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
@@ -32,7 +32,7 @@ def confine() -> None:
 
 
 def _threads(user: int) -> int | None:
-    """Return the number of the user's threads, at least one per process; None without Linux's /proc."""
+    """Return the number of threads in all processes of the user; None without Linux's /proc."""
     count = 0
     with suppress(FileNotFoundError), os.scandir("/proc") as processes:
         for process in processes:

@@ -28,14 +28,14 @@ def was_interrupted() -> bool:
 
 
 def is_interrupt() -> bool:
-    """Return whether a KeyboardInterrupt comes from a user. If not, audited code raised it."""
+    """Return True if a KeyboardInterrupt comes from the user, and not from audited code that raised it."""
     return was_interrupted() or signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def end_in_time(code: int) -> None:
     """Return at once, but end the process with this exit code within `resource_limits.EXIT_SECONDS`.
 
-    The process then ends even if a thread still runs. Call this function when all work is done and written.
+    The process ends even if a thread still runs. Call this function when all work is done and written.
     """
     seconds = resource_limits.EXIT_SECONDS.value
 
@@ -49,8 +49,8 @@ def end_in_time(code: int) -> None:
 def heed_interrupts() -> None:
     """Make Ctrl-C end this process even if audited code ignores it.
 
-    The process ends within `resource_limits.EXIT_SECONDS`, or at once on a second Ctrl-C. Does nothing if the signal is
-    already ignored, or has a handler other than Python's own.
+    The process ends within `resource_limits.EXIT_SECONDS`, or at once on a second Ctrl-C. The function does nothing if
+    the signal is already ignored, or if it has a handler other than Python's own.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
@@ -69,7 +69,7 @@ def heed_interrupts() -> None:
 
 
 def _end_after_interrupt(arrived: int) -> None:
-    """End the process after Ctrl-C. Runs in a thread, since handlers wait while the main thread is in C code."""
+    """End the process after Ctrl-C. Runs in a thread, since signal handlers wait while the main thread is in C code."""
     sent = bytes([signal.SIGINT])
     while os.read(arrived, 1) != sent:  # other signals write to the pipe too
         pass
@@ -84,7 +84,7 @@ def _end(code: int, said: str) -> None:
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
             child.kill()
-    with suppress(OSError, ValueError):  # the reader has gone
+    with suppress(OSError, ValueError):  # nothing reads the output any more
         say(said)
         sys.stdout.flush()
     os._exit(code)

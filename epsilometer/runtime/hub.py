@@ -1,9 +1,9 @@
-"""A repository of the Hugging Face hub at one commit: its files, those present locally, and their verified download.
+"""A repository of the Hugging Face hub at one commit: its files, their local copies, and their verified download.
 
-Files are in the cache of the hub's client, in its layout, so that other programs can use them too. This module adds two
-things to the client. It continues a download that an earlier process began. And it compares every file with the hash
-that the commit states: SHA-256 for large files, git's own hash for all others. The hashes are stored in the same cache,
-so that `state` can list missing files without a network.
+Files are stored in the cache of the hub's client, in the client's layout, so that other programs can use them, too.
+This module adds two things to the client. It continues a download that an earlier process began. And it compares every
+file with the hash that the commit states: SHA-256 for large files, git's own hash for all other files. The hashes are
+stored in the same cache, so that `state` can tell without a network what is missing.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from epsilometer.runtime.progress import say
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _WAIT = 30.0  # seconds to wait for the list of a repository's files
 
-# Chooses the wanted files among a repository's file names; the second argument downloads and reads one file.
+# A function that chooses wanted files among a repository's file names. Its second argument is a function that downloads
+# and reads one file.
 Choice = Callable[[Sequence[str], Callable[[str], str]], list[str]]
 
 
 @dataclass(frozen=True)
 class Repository:
-    """A model or data set of the hub. name: owner/name. revision: a commit, branch or tag; "main" by default.
+    """A model or data set of the hub.
 
-    part: a configuration of a data set.
+    name: owner/name. revision: a commit, branch or tag; None: "main". part: a configuration of a data set.
     """
 
     kind: Literal["model", "dataset"]
@@ -66,7 +67,7 @@ class File:
 class State:
     """The local state of a repository, in bytes.
 
-    size: the size of all wanted files, None if the hub was never asked. here: the size of the complete files. begun:
+    size: the size of all wanted files; None if the hub was never asked. here: the size of the complete files. begun:
     the size of the incomplete files.
     """
 
@@ -81,14 +82,14 @@ class State:
 
 
 def snapshot(repository: Repository) -> Path | None:
-    """Return the cache's folder of the commit's files, complete or not; None if there is no folder."""
+    """Return the folder of the commit's files in the cache, even if files are missing; None without a folder."""
     commit = _commit(repository)
     folder = _storage(repository) / "snapshots" / commit if commit else None
     return folder if folder is not None and folder.is_dir() else None
 
 
 def state(repository: Repository) -> State:
-    """Return the local state, judged by file sizes. The download has already compared the bytes."""
+    """Return the local state. File sizes decide what is complete, since downloads have already compared the bytes."""
     files, blobs = recorded(repository), _storage(repository) / "blobs"
     folder = snapshot(repository)
     if files is None or folder is None:
@@ -100,22 +101,22 @@ def state(repository: Repository) -> State:
 
 
 def recorded(repository: Repository) -> list[File] | None:
-    """Return the wanted files as the commit states them; None if the hub was never asked."""
+    """Return the wanted files with the sizes and hashes in the commit; None if the hub was never asked."""
     path = _record(repository)
     if path is None or not path.is_file():
         return None
     try:
         return [File(**file) for file in json.loads(path.read_text(encoding="utf-8"))]
     except (ValueError, TypeError):
-        return None  # a damaged record counts as missing: the next fetch writes it again
+        return None  # a damaged record counts as missing; the next fetch writes it again
 
 
 def fetch(repository: Repository, choose: Choice) -> Path:
     """Download the wanted files, resuming partial ones, and compare all of them with the commit's hashes.
 
     choose: selects the wanted files by name. Returns the folder of these files. Raises UserError if the hub cannot be
-    reached or has no such repository, for a repository that requires an agreement first, for too little disk space, and
-    for a file with another hash.
+    reached, if the repository does not exist or requires an agreement first, if the disk space is too small, and if a
+    file has another hash.
     """
     with _explained(repository):
         commit, files = _listed(repository)
@@ -126,7 +127,7 @@ def fetch(repository: Repository, choose: Choice) -> Path:
 
         names = choose(sorted(files), read)
         wanted = [files[name] for name in names]
-        if repository.revision != commit:  # as the hub's client records the commit of a branch or tag
+        if repository.revision != commit:  # the hub's client also records the commit of a branch or tag here
             atomic.write_text(commit, storage / "refs" / (repository.revision or "main"))
         folder = storage / "snapshots" / commit
         folder.mkdir(parents=True, exist_ok=True)
@@ -142,7 +143,7 @@ def fetch(repository: Repository, choose: Choice) -> Path:
 
 
 def amount(size: float) -> str:
-    """Return a number of bytes in a suitable unit, in powers of 1,000 as on the hub's pages."""
+    """Return a number of bytes in a suitable unit. Units are powers of 1,000, as on the hub's pages."""
     for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= length:
             return f"{size / length:.3g} {unit}"
@@ -171,7 +172,7 @@ def _record(repository: Repository) -> Path | None:
 
 
 def _listed(repository: Repository) -> tuple[str, dict[str, File]]:
-    """Return the commit and its files by name, as the hub states them."""
+    """Return the commit and its files by name, from the hub."""
     from huggingface_hub import HfApi
 
     info: Any = HfApi().repo_info(
@@ -229,7 +230,7 @@ def _got(repository: Repository, commit: str, file: File) -> Path:
 
 
 def _download(repository: Repository, commit: str, file: File, partial: Path) -> None:
-    """Extend a partial file from its end to its full size. The file stays if the connection breaks."""
+    """Download the missing end of a partial file. If the connection breaks, the longer partial file stays."""
     from huggingface_hub import hf_hub_url
     from huggingface_hub.file_download import http_get
     from huggingface_hub.utils import build_hf_headers
@@ -242,7 +243,7 @@ def _download(repository: Repository, commit: str, file: File, partial: Path) ->
             hf_hub_url(repository.name, file.name, repo_type=repository.kind, revision=commit),
             out,
             resume_size=out.tell(),
-            headers={**build_hf_headers(), "Accept-Encoding": "identity"},  # else a download cannot continue
+            headers={**build_hf_headers(), "Accept-Encoding": "identity"},  # else the download cannot continue later
             expected_size=file.size,
             displayed_filename=file.name,
         )

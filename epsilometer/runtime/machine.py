@@ -29,7 +29,7 @@ def hardware() -> str:
 
 
 def examined(folder: Path) -> dict[str, str]:
-    """Return a line on each topic (versions, extras, hardware, ...) for an audit in this folder, by topic."""
+    """Return, by topic (versions, extras, hardware, ...), a line that informs an audit in this folder."""
     free = shutil.disk_usage(folder).free
     return {
         "epsilometer": f"{_version('epsilometer')}, Python {platform.python_version()}, {_versions(_CORE)}",
@@ -96,7 +96,7 @@ def _memory() -> str:
 def _gpu() -> str:
     if not installed("models"):
         return "not checked: torch is not installed"
-    import torch  # loads slowly
+    import torch  # imported here because it loads slowly
 
     if not torch.cuda.is_available():
         return f"none usable by torch {torch.__version__}"
@@ -107,7 +107,7 @@ def _gpu() -> str:
 
 
 def _slow() -> list[str]:
-    """Return sentences on work that would be slow or not fit here; `epsilometer check params` covers projects."""
+    """Return clauses on work that would be slow here or would not fit. `epsilometer check params` covers projects."""
     slow = []
     if "torch" in sys.modules and not sys.modules["torch"].cuda.is_available():
         slow.append("without a GPU, judges and generators of billions of parameters take seconds per text")

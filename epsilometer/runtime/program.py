@@ -17,8 +17,8 @@ from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 
 _PAUSE = 0.02  # seconds between checks
-_HELD = 5.0  # most seconds for which children may keep a program's output open after the program's end
-_SAID = 1 << 16  # number of bytes to keep from the end of standard error
+_HELD = 5.0  # most seconds after a program's end for which its children may keep the output open
+_SAID = 1 << 16  # number of bytes that are kept from the end of standard error
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,12 @@ class Output:
 
 
 def run(arguments: Sequence[str], lines: Sequence[str], name: str) -> Output:
-    """Run a program that should write one line for each line it reads. name: the program's name in messages.
+    """Run a program that should write one line for each line of input. name: the program's name in messages.
 
     The program and its children are one process group, and all of them have ended when this call returns. Raises
-    OSError if the program cannot be started; UserError if it takes longer than `resource_limits.COMMAND_SECONDS`, or
-    writes more lines than it reads, or more bytes than `resource_limits.COMMAND_BYTES`.
+    OSError if the program cannot be started. Raises UserError if the program takes longer than
+    `resource_limits.COMMAND_SECONDS`, if it writes more lines than it gets, and if it writes more bytes than
+    `resource_limits.COMMAND_BYTES`.
     """
     seconds, largest = resource_limits.COMMAND_SECONDS.value, resource_limits.COMMAND_BYTES.value
     process = subprocess.Popen(
@@ -85,7 +86,7 @@ class _Feeder(threading.Thread):
 
 
 class _Reader(threading.Thread):
-    """Thread that reads a pipe. It stops beyond the byte or line limit. Without limits it stores the last bytes."""
+    """Thread that reads a pipe. It stops beyond the byte or line limit. Without limits it keeps the last bytes."""
 
     def __init__(self, pipe: IO[bytes], largest: int | None = None, most: int = 0) -> None:
         super().__init__(name="read program", daemon=True)
@@ -104,7 +105,7 @@ class _Reader(threading.Thread):
 
 
 def _await(process: subprocess.Popen[bytes], out: _Reader, errors: _Reader, seconds: float) -> None:
-    """Wait until the program and its output have ended, or a limit is exceeded."""
+    """Wait until the program and its output have ended, or until a limit is exceeded."""
     late, ended = time.monotonic() + seconds, None
     while not out.too_much and time.monotonic() < late:
         if ended is None and process.poll() is not None:

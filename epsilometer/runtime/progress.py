@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 _SECONDS = 10.0  # smallest time between two printed lines
 _PART = 3.0  # seconds per part of paced work
-_EARLY, _LONG = 3.0, 15.0  # seconds of work before an estimate is printed, and the shortest estimate that is printed
+_EARLY, _LONG = 3.0, 15.0  # seconds of work before an estimate is printed, and the shortest one that is printed
 _BAR = "{l_bar}{bar}| {elapsed}<{remaining}"
 _LINE = re.compile(r"(?P<label>.+): (?P<done>\d+) of (?P<total>\d+), about (?P<left>\d+) s left")
 
@@ -30,7 +30,7 @@ def say(text: str) -> None:
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress: `done` of `total` items, and the estimated seconds that are `left`. `str` returns the printed line."""
+    """Progress: `done` of `total` items, and an estimate of the seconds `left`. `str` returns the printed line."""
 
     label: str
     done: int
@@ -58,7 +58,7 @@ def warn(text: str) -> None:
 
 
 def now_and_then() -> Callable[[str], None]:
-    """Return a function that prints a line at most every `_SECONDS` seconds, the first one after `_SECONDS`."""
+    """Return a function that prints at most one line per `_SECONDS` seconds. The first `_SECONDS` print nothing."""
     last = time.monotonic()
 
     def sometimes(text: str) -> None:
@@ -71,7 +71,7 @@ def now_and_then() -> Callable[[str], None]:
 
 
 def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
-    """Yield the items and report progress with `say`. Inside `PacedWork`, report the progress of the whole work."""
+    """Yield the items, and report the progress. Inside `PacedWork`, the progress of the whole work is reported."""
     if _pace is not None and not _pace.silent:
         yield from _pace.part(items, total)
         return
@@ -91,10 +91,13 @@ def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
 class PacedWork:
     """Work of unknown speed, done in parts of a few seconds, with reports of progress and an early estimate of time.
 
-    label: the name in reports. total: the size of the work, in units of about equal effort (characters). If it is
-    infinite, the size is unknown, and nothing is printed. shorter: a function from the seconds of the whole work to a
-    hint on how to shorten it. next: the largest number of units for the next part; 0 means as few as possible. Use an
-    instance as a context manager. A `track` inside prints nothing itself; it advances the progress of the current part.
+    label: the name in reports.
+    total: the size of the work, in units of about equal effort (characters); infinite if the size is unknown. Then
+    nothing is printed.
+    shorter: a function from the seconds of the whole work to a hint on how to shorten the work.
+    next: the largest number of units for the next part; 0 means as few as possible.
+
+    Use an instance as a context manager. A `track` inside prints nothing itself, but advances the current part.
     """
 
     def __init__(self, label: str, total: float, shorter: Callable[[float], str]) -> None:
@@ -123,7 +126,7 @@ class PacedWork:
         self._part, self._last = units, time.monotonic()
 
     def part(self, items: Iterable[T], total: int) -> Iterator[T]:
-        """Yield the items of the current part, or of a step of it, and report the progress of the whole work."""
+        """Yield the items of the current part, or of one of its steps, and report the progress of the whole work."""
         begun = time.monotonic()
         for done, item in enumerate(items):
             units = done / total * self._part
@@ -134,7 +137,7 @@ class PacedWork:
             yield item
 
     def end(self) -> None:
-        """End the part. The first part does not count in the estimate, since models load during it."""
+        """End the part. The first part does not count in the estimate, since models load in that part."""
         now = time.monotonic()
         if self._done:
             self._measured, self._seconds = self._measured + self._part, self._seconds + now - self._last
@@ -146,7 +149,7 @@ class PacedWork:
             self._report(self._done, self._estimate(rate, self._total - self._done))
 
     def _report(self, units: float, left: float) -> None:
-        """Report the units done of the whole work. The figure never falls, even if a part takes several steps."""
+        """Report the share of the whole work that is done. The share never falls, even if a part has several steps."""
         self._furthest = max(self._furthest, units / self._total)
         if not self._bar.disable:
             self._bar.update(self._furthest - self._bar.n)
@@ -154,7 +157,7 @@ class PacedWork:
             self._say(str(Progress(f"{self._label}, %", int(100 * self._furthest), 100, round(left))))
 
     def _estimate(self, rate: float, units: float) -> float:
-        """Return the seconds left, at `rate` seconds per unit. If they are many, print this estimate once."""
+        """Return the seconds left, at `rate` seconds per unit. The first estimate of many seconds is printed."""
         left = rate * units
         if not (self._said or self.silent) and time.monotonic() - self._begun >= _EARLY and left >= _LONG:
             self._said = True
@@ -162,11 +165,11 @@ class PacedWork:
         return left
 
 
-_pace: PacedWork | None = None  # the current work, of which a `track` may be a part
+_pace: PacedWork | None = None  # the current work, in which a `track` may run
 
 
 def span(seconds: float) -> str:
-    """Return a time in a suitable unit."""
+    """Return a duration in a suitable unit."""
     for unit, length in (("h", 3600), ("min", 60)):
         if seconds >= 1.5 * length:
             return f"{seconds / length:.2g} {unit}"

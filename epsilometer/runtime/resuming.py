@@ -1,7 +1,7 @@
-"""The finished parts of a killed stage, from which the stage resumes: its only state besides its outputs.
+"""The finished parts of a killed stage, from which it resumes. Besides its outputs, a stage has no other state.
 
-The runner of stages names the folder of parts by a digest of everything that DVC compares for the entry: the hashes of
-its dependencies, and its settings. Other inputs give another folder, so a stage never decides what is stale.
+The runner of stages names the folder of parts by a digest of everything that DVC compares for a stage's entry: the
+hashes of its dependencies, and its settings. Other inputs give another folder, so a stage never decides what is stale.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Parts:
     check: Callable[[], None] = _nothing
 
     def __contains__(self, name: str) -> bool:
-        """Return whether a part is finished. A part that was damaged since is removed, with a note."""
+        """Return True if a part is finished. A finished part that is damaged now is removed, with a note."""
         part = self.folder / name
         if not (part / checksums.NAME).is_file():
             return False
@@ -51,7 +51,7 @@ class Parts:
 
     @contextmanager
     def part(self, name: str) -> Iterator[Path]:
-        """Yield the folder of a part. If the block ends without an error, the part is finished; else its files stay."""
+        """Yield the folder of a part. The part is finished if the block ends without an error. Files stay anyway."""
         part = self.folder / name
         part.mkdir(parents=True, exist_ok=True)
         yield part
@@ -91,6 +91,6 @@ def parts() -> Iterator[Parts]:
     entry, inputs, check = under_way
     yield Parts(entry / inputs(), check)
     shutil.rmtree(entry, ignore_errors=True)
-    for above in (entry.parent, FOLDER):  # unless another stage has parts there
+    for above in (entry.parent, FOLDER):  # not removed if another stage has parts there
         with suppress(OSError):
             above.rmdir()

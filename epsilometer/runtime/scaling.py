@@ -5,9 +5,9 @@ back in the slices' order. The number of slices in progress is limited, so neith
 number of slices. A slice's result does not depend on the worker, since streams are named by trial.
 
 On Ray a worker is an actor with one processor core and a share of a GPU. Results wait for their turn as bytes in Ray's
-object store. A slice whose worker died runs again: once in processes of this machine, three times on Ray. A worker
-returns exceptions as results. So a user's error arrives as it was raised, and Ray's logs contain no message that may
-quote a private text.
+object store. A slice whose worker died runs again: at most once in processes of this machine, at most three times on
+Ray. On Ray, a worker returns exceptions as results. So an error arrives as it was raised, and Ray's logs contain no
+message that may quote a private text.
 """
 
 from __future__ import annotations
@@ -43,27 +43,27 @@ if TYPE_CHECKING:  # loaded at first use: many processes of an audit only read s
 S = TypeVar("S")
 R = TypeVar("R")
 
-_AHEAD = 3  # slices in progress per worker: one running, one next, one done but waiting for its turn
-_SHARE = 4  # smallest number of slices per worker, so that few workers are idle at the end
-_LEAST = 256  # smallest number of trials of a slice, even if a worker then has fewer than `_SHARE` slices
-_TRIES = 4  # a slice counts as the cause once this many workers have died on it
+_AHEAD = 3  # slices in progress per worker: one runs, one is next, and one is done but waits for its turn
+_SHARE = 4  # smallest number of slices per worker; with fewer, many workers would be idle at the end
+_LEAST = 256  # smallest number of trials in a slice, even if a worker gets fewer than `_SHARE` slices
+_TRIES = 4  # once this many workers have died on a slice, the slice counts as the cause
 _LOCAL_RETRIES = 1  # number of reruns of a slice after the death of a process of this machine
 _PATIENCE = 180.0  # seconds without any running worker, after which an error is raised
 THREADS = "OMP_NUM_THREADS"
 _START = "RAY_gcs_server_port_wait_time_s"  # Ray's variable: seconds to wait for a local cluster's first server
-_CONNECT = 10.0  # seconds for a cluster's address to answer
+_CONNECT = 10.0  # seconds that a cluster's address may take to answer
 _SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # first frame of HTTP/2 on both sides: length, type 4, flags, stream
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS  # RFC 9113, section 3.4; gRPC servers answer it
 
 
 @dataclass(frozen=True)
 class Engine:
-    """The place where slices run. It cannot change a result, as long as the kind of device is the same.
+    """The place where slices run. The place does not change results, as long as the kind of device is the same.
 
-    workers: the number of parallel workers, each with its own models. ray: None for processes of this machine. `auto`
-    is the cluster at RAY_ADDRESS or, without this variable, a cluster started here for the duration of the work.
-    HOST:PORT is a cluster that this machine has joined. gpus: the share of a GPU that a worker takes on Ray, which sets
-    CUDA_VISIBLE_DEVICES.
+    workers: the number of parallel workers, each with its own models.
+    ray: None for processes of this machine. `auto` is the cluster at RAY_ADDRESS. Without this variable, `auto` starts
+    a cluster here for the duration of the work. HOST:PORT is a cluster that this machine has joined.
+    gpus: the share of a GPU that a worker takes on Ray. Ray sets CUDA_VISIBLE_DEVICES accordingly.
     """
 
     workers: int = 1
@@ -77,7 +77,7 @@ class Engine:
 
     @property
     def ahead(self) -> int:
-        """The largest number of slices in progress: handed out, but not yet returned in order."""
+        """The largest number of slices that are handed out, but whose results are not yet returned in order."""
         return _AHEAD * self.workers
 
 
@@ -88,7 +88,7 @@ def slices(key: NDArray[np.integer], most: int, workers: int = 1, whole: bool = 
     """Return row numbers sorted by key, in slices of about `most` rows, split where the key changes.
 
     key: [n], the key of each row. whole: True to never split the rows of one key, even if they are more than `most`.
-    Slices are smaller if there would otherwise be too few for the workers.
+    Slices are smaller if larger ones would be too few for the workers.
     """
     import numpy as np
 
@@ -127,7 +127,7 @@ def _in_processes(
     build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine
 ) -> Generator[R, None, None]:
     own = os.environ.get(THREADS)
-    # Divide the processor among the workers. A worker's libraries read the variable before its own code could set it.
+    # Divide the cores among the workers. A worker's libraries read this variable before the worker's code could set it.
     os.environ[THREADS] = str(max(1, (os.cpu_count() or 1) // engine.workers))
     failures = Counter[int]()
     pool = _Pool(build, engine.workers)
@@ -140,7 +140,7 @@ def _in_processes(
                     if number not in waiting:
                         waiting[number] = pool.submit(parts[number])
                 result = waiting[due].result()
-            except BrokenProcessPool:  # all slices in progress are lost with one worker
+            except BrokenProcessPool:  # when one worker dies, all slices in progress are lost
                 ended = pool.close()
                 lost = [number for number, future in waiting.items() if not _done(future)]
                 failures.update(lost)
@@ -168,7 +168,7 @@ def _done(future: Future[Any]) -> bool:
 
 
 class _Pool:
-    """Worker processes, and the causes of their ends."""
+    """Worker processes, and how they ended."""
 
     def __init__(self, build: Callable[[], Any], workers: int) -> None:
         self._pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (build,))
@@ -181,10 +181,10 @@ class _Pool:
         return future
 
     def close(self) -> str:
-        """End the workers. Return a sentence on how the first of them ended, if one ended before this call."""
+        """End the workers. Return a sentence on how the first worker ended, if one ended before this call."""
         self._pool.shutdown(cancel_futures=True)
         codes = [worker.exitcode for worker in self._workers if worker.exitcode]
-        # When one worker dies, the pool ends the others with SIGTERM, so any other code tells how the first one ended.
+        # When one worker dies, the pool ends the others with SIGTERM. So any other code tells how the first one ended.
         code = next((code for code in codes if code != -signal.SIGTERM), -signal.SIGTERM)
         return f"a worker process was ended by {_signal(-code)}" if code < 0 else f"a worker process ended with {code}"
 
@@ -223,7 +223,7 @@ def _begin(build: Callable[[], Callable[[Any], Any]]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         _work_of_process = build()
-    except Exception as error:  # the pool would only print it
+    except Exception as error:  # raised here, the error would only be printed by the pool
         _work_of_process = partial(_fail, error)
 
 
@@ -296,7 +296,7 @@ class _Crew:
         self._starting[actor.ready.remote()] = actor
 
     def idle(self) -> bool:
-        """Return whether a ready worker can take a slice. Each takes one, or two once all workers have started."""
+        """Return True if a ready worker can take a slice. A worker takes one; once all have started, it takes two."""
         return bool(self._load) and min(self._load.values()) < (1 if self._starting else 2)
 
     def give(self, number: int, part: Any) -> None:
@@ -306,7 +306,7 @@ class _Crew:
         self._busy[actor.work.remote(part)] = number, actor
 
     def wait(self) -> Iterator[tuple[int, NDArray[np.uint8] | None]]:
-        """Wait up to 5 s, and yield slices with their results, or with None if lost. May yield nothing."""
+        """Wait up to 5 s, and yield slices with their results, or with None for lost slices. May yield nothing."""
         ready, _ = self._ray.wait([*self._busy, *self._starting], timeout=5.0)
         if self._load:
             self._alive = time.monotonic()
@@ -343,12 +343,12 @@ class _Crew:
     def _result(self, reference: Any, actor: Any) -> NDArray[np.uint8] | None:
         try:
             result: NDArray[np.uint8] = self._ray.get(reference)
-        except self._ray.exceptions.RayTaskError as error:  # arguments that cannot be loaded, outside of `work`
+        except self._ray.exceptions.RayTaskError as error:  # an error outside of `work`: the arguments cannot be loaded
             raise UserError(
                 f"a slice could not be handed to a worker ({type(error.cause).__name__})", "EPS-C109"
             ) from None
         except self._ray.exceptions.RayError:
-            if actor in self._load:  # on the first report of a lost slice
+            if actor in self._load:  # true only for the first lost slice of this worker
                 del self._load[actor]
                 self._ray.kill(actor)
                 self._start()
@@ -364,7 +364,7 @@ class _Crew:
 
 
 class _Worker:
-    """An actor: builds its function at the first slice."""
+    """An actor that builds its function at the first slice."""
 
     def __init__(self, build: bytes, folder: str, variables: dict[str, str]) -> None:
         self._build, self._folder = build, folder
@@ -372,7 +372,7 @@ class _Worker:
         self._work: Callable[[Any], Any] | None = None
 
     def ready(self) -> str:
-        """Return a sentence on what is wrong with this node; empty if nothing is."""
+        """Return a sentence on what is wrong with this node; empty if nothing is wrong."""
         try:
             os.chdir(self._folder)
         except OSError as error:
@@ -395,7 +395,7 @@ class _Worker:
 
 
 def _portable(error: Exception) -> Exception:
-    """Return the error, or a RuntimeError if it cannot be pickled, with a note on the place but no text."""
+    """Return the error, or a RuntimeError if it cannot be pickled. A note states its place, and quotes no text."""
     trace = traceback_of(error)
     try:
         pickle.loads(pickle.dumps(error))
@@ -429,14 +429,14 @@ def _unusable(address: str | None, error: Exception) -> UserError:
 
 @contextmanager
 def cluster(engine: Engine) -> Iterator[Any]:
-    """Yield the module ray, connected for the duration of the context. An existing connection stays afterwards.
+    """Yield the module ray, connected for the duration of the context. A connection that existed before stays.
 
     Raises UserError if Ray is not installed, if no cluster answers, or if no node is large enough.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     address = os.environ.get("RAY_ADDRESS") or None if engine.ray == "auto" else engine.ray
     if address is None:
-        # Ray then assumes that this machine cannot share a cluster with others, and does not listen to all networks.
+        # With 0, Ray assumes that this machine cannot share a cluster with others, and does not listen on all networks.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
@@ -449,11 +449,11 @@ def cluster(engine: Engine) -> Iterator[Any]:
     with ExitStack() as ending:
         if not ray.is_initialized():
             if address is None:
-                # A new folder, so that no other stage takes this cluster for a permanent one. Its parent has mode
+                # The folder is new, so that no other stage takes this cluster for a permanent one. Its parent has mode
                 # 0700, because Ray makes its own folder writable by everybody.
                 around = ending.enter_context(tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True))
                 cores = max(os.cpu_count() or 1, engine.workers)
-                folder = os.path.join(around, "0")  # short, since names of sockets must be short
+                folder = os.path.join(around, "0")  # a short name, since the paths of sockets must be short
                 options: dict[str, Any] = {"address": "local", "_temp_dir": folder, "num_cpus": cores}
                 options["include_dashboard"] = False
                 ending.callback(_end_all_of, folder)
@@ -484,9 +484,9 @@ def cluster(engine: Engine) -> Iterator[Any]:
 
 @contextmanager
 def _local_environment() -> Iterator[None]:
-    """Set environment variables for our own cluster: a token that only this user's processes see, and time to start."""
-    # Without a token, Ray writes one to ~/.ray, where all users can read it. The mode stays unset, so that Ray's
-    # default applies: a mode that is set after Ray was loaded reaches only Ray's servers, which then refuse this
+    """Set environment variables for a cluster on this machine: a token that only this user sees, and time to start."""
+    # Without a token, Ray writes one to ~/.ray, where all users can read it. RAY_AUTH_MODE stays unset, so that Ray's
+    # default applies. A mode that is set after Ray was loaded reaches only Ray's servers, which then refuse this
     # process.
     own = {"RAY_AUTH_MODE": None, "RAY_AUTH_TOKEN": _token(), _START: os.environ.get(_START, "120")}
     before = {name: os.environ.get(name) for name in own}
@@ -507,12 +507,12 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 @cache
 def _token() -> str:
-    """Return the token of this process's clusters. All share it, because Ray remembers the first token it reads."""
+    """Return the one token of this process's clusters. Ray remembers only the first token that it reads."""
     return secrets.token_hex(32)
 
 
 def _end_all_of(folder: str) -> None:
-    """Kill the remaining processes of a cluster in this folder, since agents outlive a failed start."""
+    """Kill the remaining processes of a cluster in this folder. After a failed start, Ray's agents still run."""
     import psutil
 
     for process in psutil.process_iter(["cmdline"]):
@@ -522,7 +522,7 @@ def _end_all_of(folder: str) -> None:
 
 
 def _reach(address: str) -> None:
-    """Raise UserError if nothing, or no gRPC server, listens at the address: Ray itself would try for minutes."""
+    """Raise UserError if no gRPC server listens at the address. Ray itself would try to connect for minutes."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), _CONNECT) as connection:

@@ -11,7 +11,7 @@ _CLOCKS = 2.0  # largest difference, in seconds, between the clocks of files and
 
 
 def abandoned(path: Path, number: int) -> bool:
-    """Return True if the process that wrote a file or folder, and had this number, has ended.
+    """Return True if the process with this number, which wrote a file or folder, has ended.
 
     A zombie counts as ended. So does a process whose number now belongs to a process that started later.
     """

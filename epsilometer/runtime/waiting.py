@@ -1,4 +1,4 @@
-"""Messages about waiting for a file's lock, with the process that holds it."""
+"""Messages about waiting for a file's lock, which name the process that holds the lock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SILENT = 1.0  # seconds of waiting before the message
 
 @contextmanager
 def waiting_for(path: Path, say: Callable[[str], None] = note) -> Iterator[None]:
-    """Print which process holds the lock on a file, if the block inside takes more than a second to get the lock."""
+    """Print which process holds the lock on a file, if the block needs more than a second to get the lock."""
     timer = threading.Timer(_SILENT, lambda: say(f"waiting for {path}, locked by {holder(path) or 'another process'}"))
     timer.daemon = True
     timer.start()
@@ -27,7 +27,7 @@ def waiting_for(path: Path, say: Callable[[str], None] = note) -> Iterator[None]
 
 
 def holder(path: Path) -> str | None:
-    """Return the process that has locked a file with flock, and its user if it is another; None if not listed."""
+    """Return the process that has locked a file with flock, and its user if another runs it; None if unknown."""
     try:
         file = path.stat()
         here = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"

@@ -1,6 +1,6 @@
 """Withhold output and messages of mechanisms, attacks and libraries, since they may quote a private text.
 
-Terminals, logs and Prefect's database get only our own messages, and the type and place of an error.
+Terminals, logs and Prefect's database get only epsilometer's own messages, and the type and place of an error.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _SHOWN = 100  # characters
 
 _undo = ExitStack()  # undoes `withhold`
 _file: BinaryIO | None = None  # holds the withheld output
-_reported = 0  # number of bytes of `_file` already reported
+_reported = 0  # number of bytes of `_file` that were already reported
 
 _PACKAGE = Path(__file__).parents[1]
 _LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
 
 
 def shows() -> bool:
-    """Return True if everything should be shown."""
+    """Return True if SHOW is set, so that everything is shown."""
     return bool(os.environ.get(SHOW))
 
 
@@ -45,8 +45,8 @@ def withhold() -> bool:
     """Redirect descriptors 1 and 2 of this process and its children to a nameless file, until `restore`.
 
     `streams.results` and `streams.notes` still write to the original targets. All other output goes to the file, even
-    of native code, threads and exit handlers. Returns False, and changes nothing, if the descriptors are already
-    redirected or SHOW is set.
+    the output of native code, threads and exit handlers. If the descriptors are already redirected, or if SHOW is set,
+    the function changes nothing and returns False.
     """
     global _file
     if _file is not None or shows():
@@ -83,7 +83,7 @@ def report() -> None:
 
 
 def restore() -> None:
-    """Undo `withhold`, in a process that continues with other work."""
+    """Undo `withhold`. A process that continues with other work calls this function."""
     global _file, _reported
     _file, _reported = None, 0
     _undo.close()
@@ -93,8 +93,8 @@ def restore() -> None:
 def withheld() -> Iterator[None]:
     """Run audited code: its output is withheld, and any error is raised as a UserError of one line.
 
-    Notes and progress are shown. If audited code exits, that counts as an error, because its exit code must not become
-    the command's exit code. After the block, output is shown again, unless it was withheld before the block.
+    Notes and progress are shown. An exit by audited code counts as an error, because its exit code must not become the
+    command's exit code. After the block, output is shown again, unless it was withheld before the block.
     """
     begun = withhold()
     try:
@@ -114,8 +114,9 @@ def withheld() -> Iterator[None]:
 def fingerprint(value: str) -> str:
     """Return a hash to show in place of a value from another machine; the value itself if SHOW is set.
 
-    Within a run, different values have different hashes. The hash has a random key that never leaves this process.
-    Without a key, somebody could compare the hash of an echoed text with the hashes of a few candidates.
+    Within a run, equal values have equal hashes, and different values almost always have different ones. The hash has a
+    random key that never leaves this process. Without a key, somebody could compare the hash of an echoed text with the
+    hashes of a few candidates.
     """
     if shows():
         return repr(value[:_SHOWN])
@@ -123,7 +124,10 @@ def fingerprint(value: str) -> str:
 
 
 def in_one_line(error: BaseException) -> str:
-    """Return one line on an error: a UserError's message, a remedy (packages, disks), or type and place."""
+    """Return one line on an error: a UserError's message, a remedy (for packages and disks), or the type and place.
+
+    If SHOW is set, an error without a message or remedy of our own gives the whole traceback instead.
+    """
     if isinstance(error, UserError):
         return f"{error}{text_named(error)}" + (f" [{error.code}]" if error.code else "")
     if isinstance(error, ModuleNotFoundError) and (advice := missing(error)) is not None:
@@ -143,8 +147,8 @@ def in_one_line(error: BaseException) -> str:
 def traceback_of(error: BaseException) -> str:
     """Return the type of an error and the files, lines and functions that it passed through.
 
-    Message, notes, causes, grouped errors and source lines are left out, since they may quote a text. Code without a
-    file is listed by line number only, since its names may be texts.
+    Message, notes, causes, grouped errors and source lines are left out, since they may quote a text. Of code without a
+    file, only the line number is listed, since its names may be texts.
     """
     through = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
     lines = [
@@ -157,7 +161,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the name of the nearest type that a module defines. The name of a type made at run time may be a text."""
+    """Return the name of the nearest type that a module defines. A type made at run time may be named by a text."""
     for kind in type(error).__mro__:
         if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind:
             return kind.__name__
@@ -194,7 +198,7 @@ def _beyond(stream: TextIO, former: Sequence[int]) -> TextIO:
 
 
 def _point(places: Sequence[int]) -> None:
-    """Redirect descriptors 1 and 2 to these two descriptors."""
+    """Redirect descriptors 1 and 2 to the two descriptors `places`."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     for descriptor, place in zip((1, 2), places, strict=True):

@@ -14,7 +14,10 @@ from epsilometer.text.vectors import WordVectors
 
 
 def make(params: TextsParams, name: str) -> None:
-    """Write data/autoencoders/<name>; training.json records its training texts and its reconstruction quality."""
+    """Train an autoencoder and write it to data/autoencoders/<name>.
+
+    training.json has the settings of the training corpus, and the reconstruction quality.
+    """
     chosen = params.autoencoders[name]
     corpus = chosen.corpus
     audited = [

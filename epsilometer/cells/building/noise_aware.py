@@ -1,4 +1,4 @@
-"""An encoder-decoder trained for DP-BART's pruned or noisy states, on public texts."""
+"""An encoder-decoder for DP-BART, trained on public texts to write a text from pruned or noisy states."""
 
 from __future__ import annotations
 

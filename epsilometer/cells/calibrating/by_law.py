@@ -1,7 +1,7 @@
-"""The epsilon at which a mechanism's exact loss meets a target, in a project's cells or on texts.
+"""The epsilon at which a mechanism's exact loss meets a target, in a project's cells or on your own texts.
 
-No text is rewritten: `auditing.exact_loss` computes the loss at any epsilon, between the same pairs of texts as the
-exact losses of an audit. By default it compares only texts with equal numbers of words.
+No text is rewritten: `auditing.exact_loss` computes the loss at any epsilon. The compared pairs of texts come from the
+same trials as in an audit's exact losses. By default only pairs with equal numbers of words are compared.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class LossTarget:
     """The target of a calibration.
 
     measure: the figure that must equal `target`. AVERAGE is the mean guess loss over the pairs, in nats. WORST is the
-    guess loss of the worst pair, in nats. DELTA is the worst pair's delta at a loss of `at` nats, a probability.
+    guess loss of the worst pair, in nats. DELTA is a probability: the worst pair's delta at a loss of `at` nats.
 
     Raises UserError for values outside their range.
     """
@@ -71,7 +71,10 @@ class LossTarget:
 
 @dataclass(frozen=True)
 class ComparedByLaw:
-    """A mechanism, the pairs of texts it is compared on, the precision, and the range of epsilon to search."""
+    """A mechanism, the pairs of texts between which its loss is computed, the precision, and the range to search.
+
+    ends: the smallest and the largest epsilon of the search. effort: the precision.
+    """
 
     mechanism: Mechanism
     texts: Sequence[str]
@@ -81,7 +84,7 @@ class ComparedByLaw:
 
 
 def of_cell(params: TextsParams, cell: Cell, goal: Callable[[float, float], Goal], match: str | None) -> ComparedByLaw:
-    """Return the comparison of a cell, on the pairs of texts that stage `exact` compares.
+    """Return a cell's mechanism with the pairs of texts that stage `exact` compares.
 
     match: "none" to include pairs of texts with different numbers of words.
     """
@@ -111,9 +114,9 @@ def _refuse_more(built: Mechanism) -> None:
 def of_texts(
     built: Mechanism, texts: Sequence[str], goal: Goal, match: str | None, *, design: Design, measure: str
 ) -> ComparedByLaw:
-    """Return the comparison on the pairs of texts that `epsilometer.exact_loss` compares.
+    """Return a mechanism with the pairs of texts that `epsilometer.exact_loss` compares.
 
-    For a measure of the worst pair, all pairs are compared if there are at most TRIALS of them.
+    The measures WORST and DELTA compare all pairs if there are at most TRIALS pairs.
     """
     if not has_budget(built):
         raise UserError(
@@ -129,11 +132,11 @@ def of_texts(
 def row(
     of: Mapping[str, Any], aim: LossTarget, compare: Callable[[], ComparedByLaw], label: str, width: float | None
 ) -> dict[str, Any]:
-    """Return a row of the table of `calibrating.calibrate`: the entries of `of`, and the result of a search.
+    """Return a row of the table that `calibrating.calibrate` returns: the entries of `of`, and a search's result.
 
-    compare: returns the comparison. If it raises UserError, the row has no epsilon, and its reason is the message.
-    label: names the search in reports of progress. width: the search stops at an interval with high / low of at most
-    this ratio; None for WIDTH.
+    compare: returns the mechanism and its pairs. If `compare` raises UserError, the row has no epsilon, and its reason
+    is the error's message. label: names the search in reports of progress. width: the search stops when high / low of
+    the interval is at most this ratio; None for WIDTH.
     """
     nothing: dict[str, Any] = {"epsilon": None, "low": None, "high": None, "trials": 0}
     nothing |= {"by": aim.measure, "attacks": None}
@@ -146,7 +149,7 @@ def row(
         compared = compare()
         at = figure(compared, aim)
         met = meet(at, aim.target, *compared.ends, width=width or WIDTH, watch=watch)
-    except LawError:  # the law is invalid: this must stop the command, and not only fill the row's reason
+    except LawError:  # an invalid law must stop the command, instead of becoming the reason in a row
         raise
     except UserError as error:
         return {**of, "status": "not searched", **nothing, "reason": str(error)}
@@ -162,7 +165,7 @@ def row(
 
 
 def figure(compared: ComparedByLaw, aim: LossTarget) -> Figure:
-    """Return a function from epsilon to the lower and upper bound of the figure that must meet the target."""
+    """Return a function from epsilon to a lower and an upper bound on the figure that must meet the target."""
 
     def at(epsilon: float) -> tuple[float, float]:
         question = request(compared.mechanism, compared.texts, [epsilon], compared.pairs, effort=compared.effort)
@@ -201,9 +204,9 @@ def among_drawn(compared: ComparedByLaw, aim: LossTarget, epsilon: float) -> str
 
 
 def _still(met: Met, target: float, figure: Figure) -> str | None:
-    """Describe the figure far beyond the range (`further`) if it stays on the same side of the target as in the range.
+    """Describe the figure at an epsilon far beyond the range (`further`), if the figure misses the target even there.
 
-    Returns None otherwise, and if the law cannot be computed there.
+    Returns None if the figure may meet the target there, or if the law cannot be computed there.
     """
     if (far := further(met)) is None:
         return None
@@ -217,7 +220,8 @@ def _still(met: Met, target: float, figure: Figure) -> str | None:
 def far_loss(compare: Callable[[], ComparedByLaw], target: float, epsilon: float) -> str | None:
     """Describe the average loss under the law at epsilon / FAR if even that loss exceeds the target.
 
-    Returns None if it does not, if the mechanism states no law, or if the loss cannot be computed.
+    Returns None if the loss may meet the target there, if the mechanism states no law, or if the loss cannot be
+    computed.
     """
     far = epsilon / FAR
     try:
@@ -234,7 +238,7 @@ def _figure(value: tuple[float, float], epsilon: float) -> str:
 def reason(met: Met, aim: LossTarget, still: str | None = None) -> str | None:
     """Return why no epsilon was found, or a remark on the epsilon that was found; None if there is nothing to remark.
 
-    still: a description of the figure far beyond the range (`_still`).
+    still: the description of the figure far beyond the range, from `_still`.
     """
     what = {AVERAGE: "the average loss", WORST: "the worst pair's loss", DELTA: f"delta at {aim.at} nats"}[aim.measure]
     if met.status in (OUTSIDE, FALLING):

@@ -1,6 +1,6 @@
 """The epsilon at which a loss meets a target: in the cells of a project, or on your own texts. Losses are in nats.
 
-The row of a cell that cannot be searched gives the reason, and the search goes on with the other cells.
+If a cell cannot be searched, its row states the reason, and the search continues with the next cell.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ ROW = {
     "reason": pl.String,
 }
 SAMPLED = "sampled"
-WIDTH = 1.25  # default ratio of the interval's ends for a sampled loss
-_ALIKE = 0.01  # two success rates with a larger p-value count as equal
+WIDTH = 1.25  # default ratio high / low of the interval, for a sampled loss
+_ALIKE = 0.01  # success rates count as equal if Fisher's exact test gives a larger p-value
 _LOWER, _RAISE = "lower `low` (--low)", "raise `high` (--high)"
 
 
@@ -87,19 +87,22 @@ _LOWER, _RAISE = "lower `low` (--low)", "raise `high` (--high)"
 class Search:
     """The settings of a search for epsilon; the defaults are those of `epsilometer calibrate`.
 
-    attack: the attack whose loss must meet the target; STRONGEST for the best of all.
-    sees: the view of that attack: "text", "released" (for a word mechanism also its units) or "inside".
-    match: "words" if the candidates of a trial have equal numbers of words, "none" if the numbers may differ; None: as
+    attack: the attack whose loss must meet the target; STRONGEST for the strongest of all attacks.
+    sees: the view that attacks may read: "text", "released" (for a word mechanism also its units), or "inside" (all).
+    match: "words" if the candidates of a trial have equal numbers of words, "none" if the numbers may differ. None: as
     in the parameter file.
-    low, high: the smallest and the largest epsilon to search; None: those of the parameter file, or RANGE.
-    width: the search stops at an interval with high / low of at most this ratio; None: 1.25, for an exact loss 1.01.
+    low, high: the smallest and the largest epsilon to search. None: as in the parameter file, or RANGE without one.
+    width: the search stops when high / low of the interval is at most this ratio. None: 1.25, or 1.01 for an exact
+    loss.
     budget: the maximum number of rewrites.
     measure: the figure that must meet the target. SAMPLED is the loss that attacks prove. ATTRIBUTE is the largest loss
-    of an attribute, in a project's cells under `anonymity`. The other three follow from the mechanism's law, without
-    rewriting: "average" is the mean loss over pairs of texts, "worst" the loss of the worst pair, and "delta" the worst
-    pair's delta at a loss of `at` nats. The two texts of a pair have equal numbers of words unless match is "none".
+    of any attribute, in a project's cells under `anonymity`. The other measures follow from the mechanism's law,
+    without rewriting: "average" is the mean loss over pairs of texts, "worst" is the loss of the worst pair, and
+    "delta" is the worst pair's delta at a loss of `at` nats. For these measures, the two texts of a pair have equal
+    numbers of words unless match is "none".
     question: outside a project, the question whose figure must meet the target: a name, the path of a file or an object
-    (`doors/calibrate.py`). attack, sees, measure and at have an effect only for the question which_text.
+    (`doors/calibrate.py`). `measure` and `at` have an effect only for the question which_text. `attack`, `sees` and
+    `match` have an effect only for questions that count guesses among candidates.
 
     Raises UserError for values outside their range.
     """
@@ -134,14 +137,15 @@ class Search:
     def goal(self, target: float, low: float | None = None, high: float | None = None) -> Goal:
         """Return the goal for a target in nats.
 
-        Its range is that of this search. Where that is None, `low` and `high` apply, or by default RANGE.
+        Its range of epsilon is this search's `low` to `high`. The arguments replace an end that is None. RANGE replaces
+        an end that is still None.
         """
         low, high = self.low or low, self.high or high
         least, most = min(RANGE[0], (high or 1) / 2), max(RANGE[1], (low or 1) * 2)
         return Goal(target, low or least, high or most, self.width or WIDTH, budget=self.budget)
 
     def aim(self, target: float) -> LossTarget | None:
-        """Return the target of an exact figure; None if the search is by attacks."""
+        """Return the target if the measure is an exact figure; None if attacks measure the loss."""
         if self.measure in (SAMPLED, ATTRIBUTE) and self.at is None:
             return None
         return LossTarget(self.measure, target, self.at)
@@ -165,7 +169,7 @@ def check_names(params: TextsParams, mechanisms: Sequence[str], datasets: Sequen
 def calibrate_cell(
     params: TextsParams, cell: Cell, target: float, search: Search, watch: Callable[[str], Watch]
 ) -> dict[str, Any]:
-    """Return the row of one cell of the parameter file. Counts are stored in data/calibrating, for later searches."""
+    """Return the row of one cell in params.yaml. Measurements are stored in data/calibrating, for later searches."""
     of = {"dataset": cell.dataset, "mechanism": cell.mechanism, "target": target, "sees": search.sees}
     if (aim := search.aim(target)) is None:
         matched = (search.match or params.match(cell.dataset)) == "words"
@@ -176,12 +180,12 @@ def calibrate_cell(
 
 
 def progress(label: str, search: Search = STANDARD_SEARCH) -> Watch:
-    """Return a function that sometimes reports a search's progress, with an upper estimate of the time left."""
+    """Return a function that reports a search's progress now and then, with an upper estimate of the time left."""
     say, before, begun = now_and_then(), 0, time.monotonic()
 
     def watch(spent: int, low: float, high: float) -> None:
         nonlocal before, begun
-        # Only the last batch counts for the speed, because earlier ones may come from a journal and take no time.
+        # The speed is that of the last batch, because earlier batches may come from a journal, which takes no time.
         rate = (time.monotonic() - begun) / max(1, spent - before)
         before, begun = spent, time.monotonic()
         done = f"epsilon between {low:.3g} and {high:.3g} after {spent} of at most {search.budget} rewrites"
@@ -199,7 +203,7 @@ def calibrate_texts(
     design: Design = STANDARD,
     name: str = "texts",
 ) -> dict[str, Any]:
-    """Return the row of one mechanism on texts outside a parameter file. name: the name of the texts in the row."""
+    """Return the row of one mechanism on your own texts. name: the name of the texts in the row."""
     if search.measure == ATTRIBUTE:
         raise UserError(
             "the attribute loss needs a project's labelled data sets; leave out the texts, or the measure", "EPS-S063"
@@ -234,8 +238,8 @@ def calibrate_texts(
 def reason(calibrated: Calibrated, matched: bool, still: str | None = None) -> str | None:
     """Return why no epsilon was found, or a remark on the epsilon that was found; None if there is nothing to remark.
 
-    matched: True if the candidates already had equal numbers of words. still: a description of the stated law's loss
-    far below the range, if this loss exceeds the target.
+    matched: True if the candidates already had equal numbers of words. still: the description from `far_loss`: the
+    loss under the stated law far below the range, if even that loss exceeds the target.
     """
     first, last = calibrated.points[0], calibrated.points[-1]
     if calibrated.status == OUTSIDE:
@@ -274,7 +278,7 @@ def reason(calibrated: Calibrated, matched: bool, still: str | None = None) -> s
 def _said(point: Point, attack: int | None = None) -> str:
     """Describe the loss at a point. attack: the index of the attack; None for the strongest.
 
-    If every guess is right, only a lower bound is described.
+    If every guess is right, the description is "more than N trials can show".
     """
     loss = point.loss if attack is None else point.losses[attack]
     if loss == math.inf:
@@ -298,12 +302,12 @@ def _row(
 ) -> dict[str, Any]:
     """Return a row with the columns of `of`.
 
-    run: searches, and returns the result, and True if candidates had equal numbers of words. compare: returns the
-    comparison by the mechanism's law, if it has one.
+    run: searches, and returns two values: the result, and True if candidates had equal numbers of words. compare:
+    returns the mechanism and the pairs of texts for its exact loss.
     """
     try:
         calibrated, matched = run()
-    except LawError:  # the law is invalid: this must stop the command, and not only fill the row's reason
+    except LawError:  # an invalid law must stop the command, instead of becoming the reason in a row
         raise
     except UserError as error:
         nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": None, "attacks": None}
@@ -364,9 +368,10 @@ def _search_cell(
 
 
 def _length(calibrated: Calibrated) -> int | None:
-    """Return the index of the attack `length` if its loss exceeds the target at both ends of the range, about equally.
+    """Return the index of the attack `length` if this attack alone exceeds the target throughout the range.
 
-    Returns None otherwise.
+    Its loss must exceed the target at both ends of the range, and its success rates there must not differ
+    significantly. Returns None otherwise.
     """
     if LENGTH not in calibrated.attacks:
         return None
@@ -377,7 +382,7 @@ def _length(calibrated: Calibrated) -> int | None:
 
 
 def named_files(settings: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """Return the existing files and folders among the keys (such as a user's own attack) and values of settings."""
+    """Return the existing paths among the keys of settings (such as a user's own attack) and among the values."""
     names = [
         name
         for by_setting in settings

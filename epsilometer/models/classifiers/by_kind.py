@@ -16,8 +16,8 @@ def train(
     """Return a classifier trained on these examples.
 
     noise: one stream of random numbers for the whole training. validation: texts whose loss selects the best of several
-    epochs; without them the last epoch is used. Raises UserError for an unknown kind, for examples of only one class,
-    for fewer examples than a transformer's batch, and for validation texts of a class that the examples lack.
+    epochs; without these texts, the last epoch is used. Raises UserError for an unknown kind, for examples of only one
+    class, for fewer examples than a transformer's batch, and for validation texts of a class without examples.
     """
     if kind not in KINDS:
         raise unknown("kind of classifier", kind, KINDS)

@@ -24,7 +24,7 @@ _LISTS = 8  # number of most recent lists of texts whose vectors are cached
 class EncoderHead:
     """A linear head on the frozen encoder all-MiniLM-L6-v2.
 
-    coefficients: float64 [c, d] for c classes and vectors of size d; for pairs [c, 4 d + 1] (`classifiers.pairs`).
+    coefficients: float64 [c, d] for c classes and vectors of size d. For pairs: [c, 4 d + 1] (`classifiers.pairs`).
     intercepts:   float64 [c].
     """
 
@@ -60,7 +60,7 @@ class EncoderHead:
         """Return [n, c]: each text's probability of each class."""
 
         def compute(distinct: Sequence[Text]) -> NDArray[np.float64]:
-            # einsum, since a matrix product may sum a row in an order that depends on the number of rows.
+            # einsum is used because a matrix product may sum a row in an order that depends on the number of rows.
             return probabilities_on_grid(
                 np.einsum("nd,cd->nc", features(distinct), self.coefficients) + self.intercepts
             )

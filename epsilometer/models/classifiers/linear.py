@@ -18,7 +18,7 @@ from epsilometer.text.vectors import read_arrays, write_arrays
 from epsilometer.text.words import words
 
 _WEIGHTS = "weights.npz"
-_STRENGTH = 3.0  # scikit-learn's C: on 4,500 generated reviews 1 is less accurate, and so is 20 for some labels
+_STRENGTH = 3.0  # scikit-learn's C; on 4,500 generated reviews, 1 is less accurate, and so is 20 for some labels
 _STEPS = 1000  # most steps of the optimiser
 
 
@@ -27,8 +27,10 @@ class Linear:
 
     vocabulary:   V words, as defined by `text.words`.
     frequencies:  float64 [V], inverse document frequencies.
-    coefficients: float64 [c, V] for c classes; for pairs [c, 4 V + 1] (`classifiers.pairs`). intercepts: float64 [c].
-                  With two classes, the single logit z of the regression becomes the logits -z / 2 and z / 2.
+    coefficients: float64 [c, V] for c classes. For pairs: [c, 4 V + 1] (`classifiers.pairs`).
+    intercepts:   float64 [c].
+
+    With two classes, the single logit z of the regression becomes the logits -z / 2 and z / 2.
     """
 
     kind = LINEAR
@@ -86,7 +88,7 @@ class Linear:
     def features(self, texts: Sequence[Text]) -> Any:
         """Return the sparse TF-IDF [n, V] of the texts, or features [n, 4 V + 1] of pairs (`classifiers.pairs`).
 
-        TF-IDF rows have length 1; the row of a text without a word of the vocabulary is zero.
+        A row of TF-IDF has length 1. It is zero for a text without a word of the vocabulary.
         """
         return pairs.features(texts, self._vectorizer.transform) if self.vocabulary else np.empty((len(texts), 0))
 
@@ -119,8 +121,8 @@ def logistic_regression(
 ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
     """Return the classes, sorted, and the coefficients [c, d] and intercepts [c] of a logistic regression.
 
-    features: [n, d], dense or sparse; weights: [n], the weight of each example. Runs on one thread, since several
-    threads change the last bits of sums.
+    features: [n, d], dense or sparse. weights: [n], the weight of each example; None: 1. The fit uses one thread, since
+    several threads change the last bits of sums.
     """
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits

@@ -23,7 +23,7 @@ def single(texts: Sequence[Text]) -> list[str]:
 def features(texts: Sequence[Text], of: Callable[[Sequence[str]], Any]) -> Any:
     """Return the features [n, d] of single texts, or [n, 4 d + 1] of pairs.
 
-    of: a function that returns the features [n, d] of single texts, dense or sparse, with rows of length 1 or 0.
+    of: a function that returns the features [n, d] of single texts, dense or sparse. Its rows have length 1 or 0.
     """
     if not texts or isinstance(texts[0], str):
         return of(single(texts))

@@ -1,4 +1,4 @@
-"""Ridge regression of a number on the features of the classifiers: TF-IDF, or the frozen encoder's vectors."""
+"""Ridge regression of a number on the features of the classifiers: TF-IDF, or vectors of the frozen encoder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def fit(
 ) -> Callable[[Sequence[Text]], NDArray[np.float64]]:
     """Fit a ridge regression to texts and numbers [n]; return the function that predicts the numbers of other texts.
 
-    kind: linear or encoder. If no text has a word, `linear` predicts the mean. Fitting and prediction run on one thread
+    kind: LINEAR or ENCODER. If no text has a word, LINEAR predicts the mean. Fitting and prediction run on one thread,
     and are deterministic.
     """
     from sklearn.linear_model import Ridge

@@ -1,12 +1,12 @@
 """Fine-tuned transformer with a head for the classes of one label (as in TeDA, arXiv:2603.22968, section 4.1).
 
 The optimiser is AdamW. Its learning rate rises over the first tenth of the steps and then falls linearly. Gradients are
-clipped at length 1, and classes have no weights. After several epochs, the weights with the smallest mean cross-entropy
-on the validation texts are restored; of equal epochs, the first.
+clipped at length 1, and classes are not weighted. After more than one epoch, the weights of the epoch with the smallest
+mean cross-entropy on the validation texts are restored. If several epochs are equal, the first one counts.
 
-Training batches contain texts of similar length, padded to multiples of 4 pieces, so few shapes occur and little
-padding is computed. `precision: auto` computes in bfloat16 if the device multiplies it natively; weights are stored in
-float32. The two texts of a pair are divided by the tokeniser's separator only, without segment ids.
+Training batches contain texts of similar length, padded to multiples of 4 pieces. So few shapes occur, and little
+padding is computed. `precision: auto` computes in bfloat16 if the device multiplies it natively. Weights are stored in
+float32. Only the tokeniser's separator divides the two texts of a pair; there are no segment ids.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _ROWS = {"cpu": 16, "cuda": 1024}  # most texts in an inference batch; fewer if 
 class Transformer:
     """A transformer with a head for the classes of one label.
 
-    classes: names, sorted; predictions are indices into them. network, tokenizer: from transformers.
-
+    classes: the sorted names of the classes. A prediction is an index into this list.
+    network, tokenizer: from transformers.
     losses: mean cross-entropy on the validation texts after each epoch.
     """
 
@@ -79,7 +79,7 @@ class Transformer:
         self.longest = min(settings.longest, *(int(limit) for limit in limits if limit))
 
     def predict(self, texts: Sequence[Text]) -> NDArray[np.int64]:
-        """Return [n]: the index of each text's likeliest class, by unrounded logits."""
+        """Return [n]: the index of the class with the largest logit of each text. Logits are not rounded."""
         import torch
 
         pieces, classes = self.pieces(texts), np.zeros(len(texts), np.int64)
@@ -91,7 +91,7 @@ class Transformer:
     def probabilities(self, texts: Sequence[Text]) -> NDArray[np.float64]:
         """Return [n, c]: each text's probability of each class.
 
-        The width that a text is padded to depends only on its length, and the number of rows in a batch only on that
+        A text is padded to a width that depends only on its length. The number of rows in a batch depends only on that
         width. So a text's result does not depend on other texts.
         """
         return each_once(texts, lambda distinct: probabilities_on_grid(self._each(distinct)), len(self.classes))
@@ -102,7 +102,7 @@ class Transformer:
         return np.array([len(ids) > self.longest for ids in pieces], bool)
 
     def save(self, folder: Path) -> None:
-        """Write a model folder with weights in float16. Rounds the weights in memory in the same way."""
+        """Write a model folder with weights in float16. The weights in memory are rounded in the same way."""
         import torch
 
         self.network.to(torch.float16).save_pretrained(folder)
@@ -118,7 +118,7 @@ class Transformer:
         return cls(folder, about["classes"], settings)
 
     def train(self, examples: Examples, generator: np.random.Generator, validation: Examples | None = None) -> None:
-        """Train for `settings.epochs` epochs. `generator` orders the batches anew in each epoch."""
+        """Train for `settings.epochs` epochs. `generator` draws the batches and their order anew in each epoch."""
         import torch
         from transformers import get_linear_schedule_with_warmup
 
@@ -195,7 +195,7 @@ class Transformer:
         return logits
 
     def _first_batch(self, pieces: list[list[int]], width: int, members: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the logits of the first batch of members, all of one width."""
+        """Return the logits of the first batch of `members`. They are indices of texts of one width."""
         from epsilometer.models.memory import activations
 
         rows = self.memory.rows(4 * activations(self.network.config, width), _ROWS[self._device])
