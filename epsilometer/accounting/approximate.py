@@ -1,33 +1,35 @@
-"""An approximate loss of averages of directional draws: the loss of Gaussian noise of equal size. It is not proved.
+"""An unproved approximation of the loss of averages of directional draws: the loss of Gaussian noise of equal size.
 
 The proved upper bound (`steps.py`) assumes that the adversary sees every draw. An adversary who sees only the average
-sees each draw mixed with the others. A sum of n draws about known directions in d dimensions has a mean of A times the
-sum of these directions, with A the mean cosine of a draw and its direction. Each component orthogonal to all these
-directions has the variance n A / kappa, with kappa the concentration. Let W be the component of a draw along its
-direction. If all directions are equal, the sum's component along them has the variance n Var W, which is smaller by a
-factor of nearly sqrt(1 + (2 kappa / d)^2). If the sum is treated as normal and divided by A, it is a sum of unit
-gradients with noise of
+sees each draw mixed with the other draws. Take a sum of n draws about known directions in d dimensions. Let A be the
+mean cosine of a draw and its direction, and kappa the concentration. The sum's mean is A times the sum of the
+directions. Each component of the sum orthogonal to all directions has the variance n A / kappa. Let W be the component
+of a draw along its direction. If all directions are equal, the sum's component along them has the variance n Var W.
+This variance is smaller than n A / kappa by a factor of nearly sqrt(1 + (2 kappa / d)^2). Treat the sum as normal, and
+divide it by A. The result is a sum of unit gradients with Gaussian noise of
 
-    sigma^2 = L A / (kappa A^2)  under coins,        sigma^2 = L Var W / A^2  in fixed batches,
+    sigma^2 = L A / (kappa A^2)  with Poisson sampling,        sigma^2 = L Var W / A^2  in fixed batches,
 
-with L the (expected) size of a batch. The approximate epsilon is that of such Gaussian noise (`dominating_pairs.py`),
-for the same schedule and neighbours.
+with L the (expected) size of a batch. The approximate epsilon is that of Gaussian noise with this sigma
+(`dominating_pairs.py`), for the same schedule and neighbours.
 
-- *In fixed batches* the adversary knows who is in the batch. In the worst case all gradients of the batch lie along one
-  direction v, and so do both versions of the replaced example. Then Var W applies.
-- *Under coins* (Poisson sampling) the number of gradients along v is random, which hides the example's contribution
-  along v better than Var W does. So in the worst case, the gradients of all other examples have a direction u
-  orthogonal to v, as for the proved lower bound (`hidden.py`). Where kappa is so small that this bound loses no rare
-  outputs by merging cells, the bound and the approximation agree within one percent.
+- *In fixed batches* the adversary knows which examples are in the batch. In the worst case all gradients of the batch
+  lie along one direction v. The gradients of both versions of the replaced example lie along v too. Then the noise has
+  the variance Var W per draw.
+- *With Poisson sampling*, suppose that other examples had gradients along v. Their number in a batch would be random,
+  and this randomness would hide the example's contribution along v better than Var W does. So in the worst case, the
+  gradients of all other examples have a direction u orthogonal to v, as for the proved lower bound (`hidden.py`). That
+  bound merges cells. If kappa is so small that merging loses no rare outputs, the lower bound and the approximation
+  agree within one percent.
 
-If a gradient is drawn in parts, squared distances add up: 1 / sigma^2 is the sum of the parts' 1 / sigma^2.
+If a gradient is drawn in parts, 1 / sigma^2 is the sum of the parts' 1 / sigma^2, because squared distances add up.
 
-The approximation ignores two effects, both in the adversary's favour. The length of a sum of draws reveals their
-number, up to an error of n sqrt(2 / d); the length of a Gaussian sum does not. And the tails of a sum of few draws are
-not normal. So the approximation is not an upper bound, and no claim uses it. The approximation was compared with the
-optimal test of whole sums in 100 and 400 dimensions (`test_approximate.py`): delta is right to .02 with 16 and 32
-draws. With 8 draws it is too low, by .05 at epsilon 3. If a batch is one text, the adversary sees the draw itself, and
-its law applies.
+The approximation ignores two effects, and both help the adversary. First, the length of a sum of draws reveals the
+number of draws, up to an error of n sqrt(2 / d). The length of a Gaussian sum does not. Second, the tails of a sum of
+few draws are not normal. So the approximation is not an upper bound, and no claim uses it. The approximation was
+compared with the optimal test of whole sums in 100 and 400 dimensions (`test_approximate.py`). With 16 and 32 draws,
+delta is right to .02. With 8 draws, delta is too low by .05 at epsilon 3. If a batch is one text, the adversary sees
+the draw itself, and the exact law of the draw applies instead.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def gaussian_for(
     delta: float | None = None,
     neighbours: Neighbours = Neighbours.ADDED_OR_REMOVED,
 ) -> Gaussian:
-    """Return the smallest sigma, to four digits, whose exact epsilon is at most the target. delta: default 1/N."""
+    """Return the smallest sigma, to four digits, whose proved epsilon is at most the target. delta: default 1/N."""
     delta = checked_delta(Gaussian(1.0), schedule, delta)
     return _least(target, lambda amount: Gaussian(amount), (schedule, delta, neighbours))
 
@@ -38,9 +38,9 @@ def directional_for(
     delta: float | None = None,
     neighbours: Neighbours = Neighbours.REPLACED,
 ) -> VonMisesFisher:
-    """Return the largest kappa, to four digits, whose exact epsilon is at most the target. delta: default 1/N.
+    """Return the largest kappa, to four digits, whose proved epsilon is at most the target. delta: default 1/N.
 
-    At delta 0 the exact epsilon is the pure loss.
+    At delta 0 the epsilon is the pure loss.
     """
     release = VonMisesFisher(1.0, dimensions)
     delta = checked_delta(release, schedule, delta)

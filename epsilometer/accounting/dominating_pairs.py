@@ -1,37 +1,38 @@
 """Dominating pairs: for each release and kind of neighbours, the laws P and P' that are hardest to tell apart.
 
-Each pair describes one step. Let H(eps) be sup_S P(S) - e^eps P'(S) for two laws. A pair dominates if, for every eps,
-its H(eps) is at least that of the step's output laws on any two neighbouring data sets. Dominating pairs compose (Zhu,
-Dong and Wang 2022, "Optimal accounting of differential privacy via characteristic function", theorem 10): the loss of T
-steps is at most that of T independent copies of the pair, and equal to it in the worst case. To compute it, only the
-law of the pair's loss L = ln P/P' under P is needed.
+Each pair describes one step. For two laws P and P', let H(eps) be sup_S P(S) - e^eps P'(S). A pair dominates if, for
+every eps, its H(eps) is at least that of the step's output laws on any two neighbouring data sets. Dominating pairs
+compose (Zhu, Dong and Wang 2022, "Optimal accounting of differential privacy via characteristic function", theorem 10):
+the loss of T steps is at most the loss of T independent copies of the pair. In the worst case the two losses are equal.
+Only the law of the pair's loss L = ln P/P' under P is needed to compute the loss of the copies.
 
-**Gaussian, Poisson with rate q, one example added or removed** (or zeroed, which leaves its gradient out of the sum).
-The noise has the standard deviation s. If the example is removed, P = (1-q) N(0, s^2) + q N(1, s^2) and
-P' = N(0, s^2); if the example is added, P and P' are exchanged (Zhu, Dong and Wang 2022, theorem 11). Both pairs are
-needed, since neither has the larger loss at every eps.
+**Gaussian, Poisson with rate q, one example added or removed** (or zeroed: the sum leaves the example's gradient out).
+The noise has the standard deviation s. If the example is removed, P = (1-q) N(0, s^2) + q N(1, s^2) and P' = N(0, s^2).
+If the example is added, P and P' are exchanged (Zhu, Dong and Wang 2022, theorem 11). Both pairs are needed, since
+neither of them has the larger H(eps) at every eps.
 
 **Gaussian, Poisson, one example replaced**: P = (1-q) N(0, s^2) + q N(1, s^2), P' = (1-q) N(0, s^2) + q N(-1, s^2).
-Proof that this pair dominates the output laws, here P and P', of any two gradients g, g' of length at most 1. Let
-k = e^eps >= 1, R = N(0, s^2 I), A = N(g, s^2 I), B = N(g', s^2 I), and S any set of outputs. Then
-P(S) - k P'(S) = q A(S) - (k-1)(1-q) R(S) - k q B(S). By Neyman and Pearson R(S) >= Phi(Phi^-1(A(S)) - |g|/s) and
+Proof that this pair dominates the output laws of any two gradients g, g' of length at most 1. In the proof, P and P'
+are these output laws. Let k = e^eps >= 1, R = N(0, s^2 I), A = N(g, s^2 I), B = N(g', s^2 I), and S any set of outputs.
+Then P(S) - k P'(S) = q A(S) - (k-1)(1-q) R(S) - k q B(S). By Neyman and Pearson R(S) >= Phi(Phi^-1(A(S)) - |g|/s) and
 B(S) >= Phi(Phi^-1(A(S)) - |g - g'|/s), where |g| <= 1 and |g - g'| <= 2. In the pair above, a half-line with the same
-A(S) attains both bounds at once, at |g| = 1, |g - g'| = 2. For k < 1 the proof applies to P and P' exchanged, which are
-again a pair of this kind.
+A(S) attains both bounds at once, with |g| = 1 and |g - g'| = 2. For k < 1, exchange P and P': they are again a pair of
+this kind, so the same proof applies.
 
 **A directional draw, replaced**: the von Mises-Fisher laws about opposite directions. The loss is 2 kappa W, where W is
-the cosine between a draw and its mean. Proof that H(theta) = sup_S P_mu(S) - e^eps P_nu(S) grows with the angle theta
-between mu and nu: the best S is a half-space {v'y > c} with v in the plane of mu and nu. Turning nu away from mu in
-this plane lowers v'nu, and a lower v'nu lowers P_nu(v'y > c): take any two means m and n with v'm > v'n, and let y* be
-the mirror image of y in the hyperplane between m and n. If y lies on the side of m, then P_m is denser at y than P_n,
-and v'y > v'y*. So P_m(v'y > c) is at least P_n(v'y > c).
+the cosine between a draw and its mean. Opposite directions are the worst case if
+H(theta) = sup_S P_mu(S) - e^eps P_nu(S) grows with the angle theta between mu and nu. Proof: the best S is a half-space
+{v'y > c} with v in the plane of mu and nu. Turning nu away from mu in this plane lowers v'nu. A lower v'nu lowers
+P_nu(v'y > c): take any two means m and n with v'm > v'n, and let y* be the mirror image of y in the hyperplane between
+m and n. If y lies on the side of m, then P_m is denser at y than P_n, and v'y > v'y*. So P_m(v'y > c) is at least
+P_n(v'y > c).
 
-**A directional draw, zeroed**: the law about a direction, and the uniform law. A zero gradient has a uniform draw.
-All directions are equivalent. The loss is kappa W - ln M. In reverse it is ln M - kappa U, where U is the cosine of a
-uniform draw and M = E e^(kappa U).
+**A directional draw, zeroed**: the law about a direction, and the uniform law, because a zero gradient gets a uniform
+draw. All directions are equivalent. The loss is kappa W - ln M. From the uniform law to the directional law, the loss
+is ln M - kappa U. Here U is the cosine between a uniform draw and the direction, and M = E e^(kappa U).
 
-A directional draw has no pair for an added or removed example: an average of n - 1 unit vectors has another support
-than an average of n, so no pure epsilon is finite.
+A directional draw has no pair for an added or removed example. An average of n - 1 unit vectors has another support
+than an average of n unit vectors, so no pure epsilon is finite.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Pair(Protocol):
 
     @property
     def scale(self) -> float:
-        """A distance in x over which the density changes by about its own size."""
+        """A length on the x axis over which the density changes by about its own size."""
         ...
 
     @property
@@ -66,7 +67,7 @@ class Pair(Protocol):
         ...
 
     def spans(self, tail: float) -> list[tuple[float, float]]:
-        """Return ascending, disjoint intervals of x. Outside them, P has a probability of at most 2 `tail`."""
+        """Return ascending, disjoint intervals of x. Outside the intervals, P has a probability of at most 2 `tail`."""
         ...
 
     def loss(self, x: Array) -> Array:
@@ -74,7 +75,7 @@ class Pair(Protocol):
         ...
 
     def place(self, losses: Array) -> Array:
-        """Return the x at which L has each of these values; for values out of L's range, the end of x's range."""
+        """Return, for each of these values of L, its x; for values outside L's range, the nearest end of x's range."""
         ...
 
     def log_density(self, x: Array) -> Array:
@@ -148,7 +149,7 @@ class Added(_Sampled):
 
     @property
     def largest(self) -> float:
-        """The limit of the loss, at outputs that are almost impossible if the example enters."""
+        """The limit of the loss: that of outputs which are almost impossible if the example enters."""
         return math.inf if self.rate == 1 else -math.log1p(-self.rate)
 
     def spans(self, tail: float) -> list[tuple[float, float]]:
@@ -170,7 +171,7 @@ class Added(_Sampled):
 
 @dataclass(frozen=True)
 class _OfDraw:
-    """A directional draw in d dimensions against another law. x is minus the angle between the draw and its mean.
+    """A directional draw in d dimensions, and a second law. x is minus the angle between the draw and its mean.
 
     The loss is slope cos x - offset. Subclasses set the slope and the offset.
     """
@@ -206,7 +207,7 @@ class _OfDraw:
         return self._slope * np.cos(x) - self._offset
 
     def place(self, losses: Array) -> Array:
-        """Return the inverse of `loss`. It works with 1 - cos x, which is accurate for small angles."""
+        """Return the inverse of `loss`. It is computed from 1 - cos x, which is accurate for small angles."""
         return -_angle(1 - (losses + self._offset) / self._slope)
 
     def log_density(self, x: Array) -> Array:
@@ -223,7 +224,7 @@ class Opposite(_OfDraw):
 
 
 class ToUniform(_OfDraw):
-    """A directional draw against a uniform one: the loss is kappa cos x - ln M."""
+    """A directional draw and a uniform draw: the loss is kappa cos x - ln M."""
 
     @property
     def _offset(self) -> float:
@@ -232,7 +233,7 @@ class ToUniform(_OfDraw):
 
 @dataclass(frozen=True)
 class FromUniform:
-    """A uniform draw against a directional one. x is the angle to the directional draw's mean."""
+    """A uniform draw and a directional draw. x is the angle of the uniform draw to the directional draw's mean."""
 
     kappa: float
     dimension: int
@@ -305,7 +306,7 @@ def _about(means: list[float], sigma: float, tail: float) -> list[tuple[float, f
 
 
 def _angle(deficit: Array) -> Array:
-    """Return the angle whose cosine is 1 - deficit. deficit is clipped to [0, 2]."""
+    """Return the angle whose cosine is 1 - deficit. The deficit is clipped to [0, 2]."""
     return 2 * np.arcsin(np.sqrt(np.clip(deficit / 2, 0, 1)))
 
 
@@ -317,7 +318,8 @@ def _angle_scale(kappa: float, dimension: int) -> float:
 def _angles(kappa: float, dimension: int, tail: float) -> tuple[float, float]:
     """Return the smallest and the largest angle; at most about `tail` of the mass lies outside them.
 
-    At both angles the log-density is x = 12 - ln `tail` nats below its maximum, and beyond them it is lower still. The
-    maximum density is about 1 / scale, so the mass outside is about e^-x pi / scale at most. pi / scale is below e^12.
+    At both angles the log-density is x = 12 - ln `tail` nats below its maximum. Outside the two angles it is lower
+    still. The maximum density is about 1 / scale, so the mass outside is about e^-x pi / scale at most. This mass is at
+    most about `tail`, since pi / scale is below e^12.
     """
     return angle_range(kappa, dimension, 12 - math.log(tail))

@@ -1,40 +1,44 @@
-"""A lower bound on epsilon for directional noise with Poisson batches, in which other examples hide one example.
+"""A lower bound on epsilon for directional noise with Poisson sampling, where other examples help to hide one example.
 
-Each of N examples is in the batch if its coin says so. The upper bound (`steps.py`) assumes that the adversary sees the
-coin of one example. In fact the release is an average, in which the N - 1 others hide that coin and that example's
-draw. For a lower bound, the loss of one pair of data sets is enough. In this pair, the example's gradient is v in every
-step of one data set, and -v in the other. The gradients of all other examples are u, orthogonal to v. Two adversaries
-see the sum S of draws. Each of them proves a lower bound.
+Each of N examples enters the batch with probability q, by its own coin. The upper bound (`steps.py`) assumes that the
+adversary sees the coin of one example. In fact the release is an average, in which the N - 1 other examples hide that
+coin and that example's draw. For a lower bound, the loss of one pair of data sets is enough. In this pair, the
+example's gradient is v in every step of one data set, and -v in every step of the other. The gradients of all other
+examples are u, orthogonal to v. Two adversaries see the sum S of draws. Each adversary proves a lower bound.
 
-**The first adversary uses the component along v** of every step,
+**The first adversary uses the component Y of S along v** in every step,
 
     Y = b W + sum_j c_j T_j        against        Y = -b W + sum_j c_j T_j.
 
 Here b and c_j are coins of probability q, W is the cosine of a draw about v, and T_j is the component along v of a draw
 about u. The density of T_j is proportional to (1 - t^2)^((d-3)/2) M_(d-1)(kappa sqrt(1 - t^2)), where M_d = M is the
-moment function of `core/von_mises_fisher.py` in R^d. Y is post-processing of the release, so the epsilon of this pair
-is a lower bound. The law of Y is computed as masses of cells, each a sixth of the smallest standard deviation wide. One
-FFT of the characteristic function (1 - q + q phi_W)(1 - q + q phi_T)^(N-1) of Y gives the masses, so no draw is
-rounded. phi_W and phi_T are computed by quadrature.
+moment function of `core/von_mises_fisher.py` in R^d. Y is computed from the release, so the epsilon of this pair of
+laws is a lower bound. The law of Y is computed as the masses of cells. Each cell is a sixth of the smallest standard
+deviation wide. One FFT of the characteristic function (1 - q + q phi_W)(1 - q + q phi_T)^(N-1) of Y gives the masses,
+so no draw is rounded. Quadrature gives phi_W and phi_T.
 
-The empty batch is the only atom of Y, and its mass is added separately. In few dimensions the characteristic function
-may be above 1e-13 at the last frequency. Then normal noise is added to Y to bring it below, since truncation without
-noise would reveal more than Y does. At both ends, cells with a mass below 1e-11 are merged with their neighbours. The
-noise and the merging are post-processing.
+The empty batch gives the only atom of Y, whose mass is added separately. In few dimensions the characteristic function
+may be above 1e-13 at the last frequency. Then normal noise is added to Y, which brings the function below 1e-13 there.
+Truncation without noise would reveal more than Y does. At both ends, cells with a mass below 1e-11 are merged with
+their neighbours. The noise and the merging are post-processing of Y, so the bound stays valid.
 
-**The second adversary counts the steps that show the example.** Under little noise the rarest outputs decide the loss,
-and the first adversary loses them by merging cells. A step shows the example if Y > t and S'u < B. The second condition
-excludes large batches, which hide the example better. A draw V about mu has E e^(l'V) = M(|kappa mu + l|) / M(kappa),
-so Chernoff's bound can be computed. Let P be the law of a step with gradient v, and P' that with -v. For l, e >= 0:
+**The second adversary counts the steps that show the example.** If noise is small, the rarest outputs decide the loss,
+and the first adversary loses these outputs by merging cells. A step shows the example if Y > t and S'u < B. The second
+condition excludes large batches, which hide the example better. A draw V about mu has
+E e^(l'V) = M(|kappa mu + l|) / M(kappa), so Chernoff's bound can be computed. Let P be the law of a step with gradient
+v, and P' the law with gradient -v. For l, e >= 0:
 
     P'(shown) <= e^(-l t + e B) (1 - q + q M(|(l - kappa) v - e u|) / M(kappa))
                                 (1 - q + q M(|l v + (kappa - e) u|) / M(kappa))^(N-1) = p'.
 
 In the same way, Chernoff's bounds on P(Y <= t | b = 1) and P(S'u >= B | b = 1) add up to an upper bound on
-1 - P(shown | b = 1). This gives a number p with P(shown) >= p. The steps are independent. For any k, the event that at
-least k of T steps show the example gives epsilon >= ln (P(Bin(T, p) >= k) - delta) - ln (T choose k) - k ln p'.
+1 - P(shown | b = 1). From this upper bound follows a number p with P(shown) >= p. The steps are independent. For any k,
+the event that at least k of T steps show the example proves that
 
-Both bounds hold up to floating point. t, B, l, e and k are chosen for the largest bound, and any choice is valid.
+    epsilon >= ln (P(Bin(T, p) >= k) - delta) - ln (T choose k) - k ln p'.
+
+The bounds of both adversaries hold up to floating-point errors. t, B, l, e and k are chosen for the largest bound. Any
+other choice would be valid too.
 """
 
 from __future__ import annotations
@@ -63,20 +67,21 @@ _FINENESS = 6  # cells per narrowest deviation
 _LARGEST = 1 << 21  # most cells
 _LEAST = 1e-11  # smallest probability of a cell
 _REACH = 9.0  # standard deviations that grids and quadratures cover
-_DECAY = 9.0  # inverse deviations up to which characteristic functions are computed; a normal one is then e^-40
-_NODES = 400  # nodes of T's quadrature
+_DECAY = 9.0  # inverse deviations up to which characteristic functions are computed; a normal law's is e^-40 there
+_NODES = 400  # quadrature nodes for T
 _GONE = 12.0  # at this many inverse deviations or more, a normal characteristic function counts as 0
-_CUT_OFF = 1e-13  # largest value of a characteristic function where it is truncated
+_CUT_OFF = 1e-13  # largest value of a characteristic function at the frequency where it is truncated
 _CHUNK = 1 << 10  # frequencies at a time
-_NOTHING = 1e-17  # once a characteristic function is this small, it only falls further
+_NOTHING = 1e-17  # below this value, a characteristic function only falls, so no higher frequency is computed
 _SHOWN_AT = np.linspace(0.3, 0.95, 14)  # values of t, as multiples of the mean cosine
 _LARGE_AT = (1.5, 2.0, 3.0)  # values of B: standard deviations by which the batch size may exceed its mean
 
 
 def lower_end(release: VonMisesFisher, schedule: Poisson, delta: float) -> float:
-    """Return a lower bound on the training's epsilon at delta if one example is replaced; 0 if nothing is proved.
+    """Return a lower bound on a training's epsilon at delta, with one example replaced; 0 if nothing is proved.
 
-    For a release in parts, the bound is that of the best single part. Parts with two dimensions are left out.
+    If gradients are drawn in parts, the largest bound of any single part is returned. Parts with two dimensions are
+    left out.
     """
     ends = [0.0]
     for dimension in sorted({d for d in release.dimensions if d > 2}):
@@ -106,7 +111,7 @@ def pair_along(kappa: float, dimension: int, schedule: Poisson) -> Atoms | None:
     empty, beside, laws = (1 - rate) ** schedule.texts, _aside(kappa, dimension), []
     for part in (frequencies[i : i + _CHUNK] for i in range(0, len(frequencies), _CHUNK)):
         other = _characteristic(part, *beside).real
-        if _REACH * aside < 1:  # T is nearly normal, so at most e^-72 is lost; quadrature fails at these frequencies
+        if _REACH * aside < 1:  # here quadrature fails; T is nearly normal, so at most e^-72 is lost
             other[part * aside > _GONE] = 0
         hidden = (1 - rate + rate * other) ** others
         laws.append(hidden * (1 - rate + rate * _characteristic(part, cosines, weights)) - empty)
@@ -139,10 +144,10 @@ def by_shown_steps(kappa: float, dimension: int, schedule: Poisson, delta: float
 def chances(
     kappa: float, dimension: int, schedule: Poisson, *, threshold: float, deviations: float
 ) -> tuple[float, float]:
-    """Return p and ln p': bounds on the probability that a step shows the example.
+    """Return p and ln p', from bounds on the probability that a step shows the example.
 
-    p is a lower bound for the first data set, p' an upper bound for the other. threshold: t. deviations: the number of
-    standard deviations by which the batch size may exceed its mean; it determines B.
+    p is a lower bound for the first data set, and p' an upper bound for the second. threshold: t. deviations: the
+    number of standard deviations by which the batch size may exceed its mean; this number determines B.
     """
     rate, others = float(schedule.rate), schedule.texts - 1
     cosine, base = mean_cosine(kappa, dimension), log_moment(kappa, dimension)
@@ -156,7 +161,7 @@ def chances(
     def coin(log: float) -> float:
         return float(np.logaddexp(math.log1p(-rate), math.log(rate) + log)) if rate < 1 else log
 
-    def missed(x: Array) -> float:  # Y <= t although the example is there
+    def missed(x: Array) -> float:  # Y <= t although the example is in the batch
         return float(x[0] * threshold + moment(kappa - x[0], 0) + others * coin(moment(-x[0], kappa)))
 
     def large(x: Array) -> float:  # S'u >= B
@@ -166,7 +171,7 @@ def chances(
         example, other = moment(x[0] - kappa, -x[1]), moment(x[0], kappa - x[1])
         return float(-x[0] * threshold + x[1] * limit + coin(example) + others * coin(other))
 
-    variance = cosine / kappa  # of a draw, along v
+    variance = cosine / kappa  # of a draw about u, along v
     start = threshold / (size * variance)
     not_shown = math.exp(_least(missed, [(cosine - threshold) / (size * variance)]))
     not_shown += math.exp(_least(large, [deviations / (cosine * math.sqrt(max(rate * others, 1)))]))
@@ -174,7 +179,7 @@ def chances(
 
 
 def _least(exponent: Callable[[Array], float], start: list[float]) -> float:
-    """Return the minimum of a convex function of numbers >= 0, searched near `start`. Any value of it is a bound."""
+    """Return the minimum of a convex function of numbers >= 0, searched near `start`. Any value would be a bound."""
     scale = np.asarray(start)
     result = minimize(lambda x: exponent(np.abs(x) * scale), np.ones(len(start)), method="Nelder-Mead",
                       options={"xatol": 1e-3, "fatol": 1e-3, "maxiter": 120})  # fmt: skip
@@ -196,12 +201,12 @@ def _atoms(first: Array, second: Array) -> Atoms:
 
 
 def _characteristic(frequencies: Array, values: Array, weights: Array) -> NDArray[np.complex128]:
-    """Return E e^(i f X) at frequencies [f], for X with these values [n] and weights [n]."""
+    """Return E e^(i f X) at these frequencies f, for X with these values [n] and weights [n]."""
     return np.asarray(np.exp(1j * np.outer(frequencies, values)) @ weights)
 
 
 def _aside(kappa: float, dimension: int) -> tuple[Array, Array]:
-    """Return values [n] and weights [n] of a quadrature of T. The weights sum to 1."""
+    """Return quadrature values [n] and weights [n] for T. The weights sum to 1."""
     reach = min(_REACH * math.sqrt(mean_cosine(kappa, dimension) / kappa), 1.0)
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     values = reach * nodes

@@ -1,19 +1,21 @@
-"""A ledger of the privacy budget that releases have spent for each person, since epsilons of the same people add up.
+"""A ledger of the privacy budget that releases have spent for each person, since a person's epsilons add up.
 
-It is a file of JSON lines in a folder of the curator, with a key in the same folder. An entry records a release: its
-claim and, for each person, the budget that it spends, under a keyed digest of the person's id. A claim per user counts
-once for a person, and a claim per document t times for a person with t texts. A person's sum is the epsilon and delta
-for replacing that person. So a claim for adding or removing a person counts twice, since a replacement is a removal and
-an addition. By group privacy, a claim that counts t times is (t epsilon, t e^((t - 1) epsilon) delta) (Vadhan 2017,
-lemma 2.2). Epsilons add, and deltas add (basic composition, Dwork et al. 2006).
+The ledger is a file of JSON lines in a folder of the curator, with a key in the same folder. An entry records a
+release: its claim and, for each person, the budget that it spends. A keyed digest of a person's id stands for the
+person. A claim per user counts once for a person. A claim per document counts t times for a person with t texts. A
+person's sum is the epsilon and delta for replacing that person. A replacement is a removal and an addition, so a claim
+for adding or removing a person counts twice. By group privacy, a claim that counts t times is
+(t epsilon, t e^((t - 1) epsilon) delta) (Vadhan 2017, lemma 2.2). Epsilons add, and deltas add (basic composition,
+Dwork et al. 2006).
 
-Some claims bound no epsilon of a person here, and are recorded as unbounded: claims per word, claims for texts of one
-length, claims times a metric, claims in zCDP, Renyi or GDP, and missing claims.
+The ledger derives no epsilon of a person from some claims, and records them as unbounded: claims per word, claims for
+texts of one length, claims times a metric, claims in zCDP, Renyi or GDP, and missing claims.
 
-An entry is written and synced under a lock before anything is published. A process that is killed earlier has published
-nothing. A process that is killed later leaves an entry for a release that nobody saw, which errs on the safe side. A
-half-written entry of a killed process is dropped when the next entry is written. The ledger is bookkeeping, not a
-proof: copies of the folder, other ids for the same people, and deletion evade it.
+An entry is written and synced under a lock before anything is published. A process that is killed before the entry is
+written has published nothing. A process that is killed between entry and publication leaves an entry for a release that
+nobody saw, which errs on the safe side. A half-written entry of a killed process is dropped when the next entry is
+written. The ledger is bookkeeping, not a proof: copies of the folder, other ids for the same people, and deletion evade
+it.
 """
 
 from __future__ import annotations
@@ -82,8 +84,9 @@ class Standing:
     """The ledger after an entry.
 
     before, after: the largest sum of a person in this release, without and with this release. again: the number of
-    people in this release who are in an earlier one. of_all: the sum for a person with one text in every release of the
-    ledger. It does not reveal who is in a release, and bounds the sum of every person with at most one text in each.
+    people in this release who are also in an earlier release. of_all: the sum for a person with one text in every
+    release of the ledger. `of_all` does not reveal who is in a release. It bounds the sum of every person with at most
+    one text in each release.
     """
 
     before: Sum
@@ -99,9 +102,9 @@ class Ledger:
         self.folder = folder
 
     def enter(self, claim: Guarantee | None, people: Mapping[str, int], *, again: bool) -> Standing:
-        """Record a release of these people, each with the number of their texts, and return the ledger after it.
+        """Record a release with this number of texts for each person, and return the ledger after the entry.
 
-        Raises UserError, and records nothing, if one of them has an entry and `again` is not set.
+        Raises UserError, and records nothing, if one of these people has an entry and `again` is not set.
         """
         own_folder(self.folder)
         with self._locked() as file:
@@ -119,7 +122,7 @@ class Ledger:
             return standing
 
     def check(self, claim: Guarantee | None, people: Mapping[str, int], *, again: bool) -> None:
-        """Raise the error of `enter` beforehand, so that no work is lost."""
+        """Raise the error that `enter` would raise, before the work of a release is done."""
         if not (self.folder / _ENTRIES).is_file():
             return
         own_folder(self.folder)

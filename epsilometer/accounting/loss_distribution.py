@@ -1,25 +1,26 @@
-"""The loss of many steps from the law of one step's loss: a bracket [lower, upper] of the exact epsilon at a delta.
+"""A bracket [lower, upper] of the exact epsilon of many steps at a delta, from the law of one step's loss.
 
-With L_t = ln P/P' of step t under P (`dominating_pairs.py`) and S = L_1 + ... + L_T, delta(eps) = E (1 - e^(eps - S))^+
-exactly.
+Let L_t be the loss ln P/P' of step t under P (`dominating_pairs.py`), and S = L_1 + ... + L_T. Then exactly
+delta(eps) = E (1 - e^(eps - S))^+.
 
-*Rounding.* Each loss l lies between two points g and g + h of a grid. It goes up with probability
+*Rounding.* Each loss l lies between two points g and g + h of a grid. It is rounded up with probability
 (1 - e^-(l - g)) / (1 - e^-h), else down, so that the rounded loss L' has E e^-L' = e^-l. Since (1 - e^(eps - S))^+ is
-convex in each e^-L_t, rounding one step after another only raises delta. This gives the **upper bound** ("connect the
-dots", `convolution/grid.py`). For the **lower bound**, let D_t be the amount by which the loss of step t is raised. The
-D_t are independent and at most h, and their mean and variance are computed. By Bernstein's inequality their sum exceeds
-T E D + r with probability at most eta. So, with delta' the delta of the rounded losses,
+convex in each e^-L_t, rounding one step after another never lowers delta. So the rounded losses give the **upper
+bound** ("connect the dots", `convolution/grid.py`). For the **lower bound**, let D_t be the amount by which the loss of
+step t is raised. The D_t are independent and at most h, and their mean and variance are computed. By Bernstein's
+inequality their sum exceeds T E D + r with probability at most eta. So, with delta' the delta of the rounded losses,
 
     delta(eps) >= delta'(eps + T E D + r) - eta.
 
 *Composition.* The rounded law is tilted by e^(lambda l), with the lambda of Chernoff's bound at this delta. The tilted
-sum then lies near epsilon, however rare such sums are under P. So the T-th power of the tilted law by FFT needs a
-window of only about 20 deviations, and floating-point errors are relative to Chernoff's bound, not to 1
-(`convolution/tilted.py`). Three errors are added to one bound and subtracted from the other: the mass outside the
-window, the transform's error, and the mass that the grid omits in one step.
+sum then lies near epsilon, however rare such sums are under P. An FFT computes the T-fold convolution of the tilted
+law. It needs a window of only about 20 deviations, and its floating-point errors are relative to Chernoff's bound, not
+to 1 (`convolution/tilted.py`). Three errors widen the bracket at both ends: the mass outside the window, the
+transform's error, and the mass that the grid omits in each step.
 
-The error of floating-point masses was measured, not proved. To cover it, delta is raised and lowered by 1e-4 of itself.
-The tilt is reduced until delta is at least e^-20 times Chernoff's bound.
+The floating-point error of the masses was measured, not proved. To cover this error, the upper bound uses a delta that
+is lower by a share of 1e-4, and the lower bound a delta that is higher by this share. The tilt is reduced until delta
+is at least e^-20 times Chernoff's bound.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ from epsilometer.accounting.steps import Step
 
 Array = NDArray[np.float64]
 
-WIDTH = 0.01  # largest width of a bracket: relative to epsilon, absolute below epsilon 1
+WIDTH = 0.01  # largest width of a bracket, as a share of epsilon; in nats if epsilon is below 1
 _ROUNDING = 1e-4  # share of delta that covers floating-point errors
-_DIGITS = 20.0  # most nats that delta may lie below Chernoff's bound
+_DIGITS = 20.0  # largest distance in nats of ln delta below the logarithm of Chernoff's bound
 _LEFT_OUT = 1e-7  # largest probability outside the spans, as a share of delta
 _FAILURE = 1e-3  # eta as a share of delta
-_BELOW = 40.0  # nats: the lowest losses, at most e^-40 of the tilted mass, are left out
+_BELOW = 40.0  # nats: the lowest losses are left out, together at most e^-40 of the tilted mass
 _SCALES = tuple(np.geomspace(0.3, 60, 12).tolist())  # scales for `window`
 _LARGEST = 1 << 23  # most points of a window
 
@@ -63,9 +64,10 @@ class EpsilonBracket:
 
 
 def bracket(directions: Sequence[Step], steps: int, delta: float, width: float = WIDTH) -> EpsilonBracket:
-    """Return the bracket of the epsilon at `delta` of `steps` equal steps, the largest over all directions.
+    """Return the bracket of the epsilon of `steps` equal steps at `delta`: the largest over all directions.
 
-    delta: between 0 and 1. width: the largest width of the bracket, relative to epsilon, absolute below epsilon 1.
+    delta: between 0 and 1. width: the largest width of the bracket, as a share of epsilon; in nats if epsilon is below
+    1.
     """
     lower = upper = 0.0
     for spread in sorted(
@@ -84,7 +86,7 @@ def _one_direction(spread: _Spread, width: float) -> EpsilonBracket:
         result = _composed(spread, spread.grid(share * width * max(1.0, spread.chernoff)))
         narrow = result.upper - result.lower <= width * max(1.0, result.upper)
         if spread.log_factor(result.upper) > _DIGITS or not (narrow or result.lower):
-            if spread.tilt * spread.chernoff < 1:  # the largest loss is so close to epsilon that no tilt resolves it
+            if spread.tilt * spread.chernoff < 1:  # epsilon is so close to the largest loss that no tilt resolves it
                 return EpsilonBracket(0.0, min(spread.chernoff, spread.largest))
             spread.tilt_less()
         elif narrow or share < 0.03:
@@ -125,7 +127,7 @@ class _Spread:
         self.window = window(self.log_moment, self.tilt, self.deviation, (-math.inf, math.inf), scales=_SCALES)
 
     def log_moment(self, tilt: float) -> float:
-        """Return ln E e^(tilt S), over the mass in the spans."""
+        """Return ln E e^(tilt S), computed from the losses within the spans."""
         parts = 0.0
         for pair, n in self.counts.items():
             losses, logs = self.nodes[pair]
@@ -153,8 +155,8 @@ class _Spread:
     def _tilt(self, width: float) -> tuple[float, float]:
         """Return Chernoff's bound, epsilon <= min over lambda of (ln E e^(lambda S) + ln 1/delta) / lambda, and a tilt.
 
-        The tilt is the smallest lambda that is nearly as good as the best. If losses are bounded, the best lambda may
-        be so large that it resolves the losses near the largest one more finely than needed.
+        The tilt is the smallest lambda whose bound is nearly as low as the lowest. If losses are bounded, the best
+        lambda may be so large that it resolves losses near the largest loss more finely than needed.
         """
         rarity = -math.log(self.delta)
 
@@ -176,14 +178,14 @@ class _Spread:
         return lowest, min(near)
 
     def losses(self, pair: Pair | Atoms, h: float) -> Iterator[tuple[Array, Array]]:
-        """Yield losses and log-masses [n] of the pair, in panels that contain no grid point of step h inside."""
+        """Yield losses and log-masses [n] of the pair. Grid points of step h lie only at the ends of panels."""
         if isinstance(pair, Atoms):
             yield self.nodes[pair]
         else:
             yield from ((losses, logs) for _, losses, logs in quadrature(pair, self._spans(pair), h))
 
     def _spans(self, pair: Pair) -> Iterator[tuple[float, float]]:
-        """Yield the pair's spans without the lowest losses, at most e^-40 of the tilted mass in all steps."""
+        """Yield the pair's spans without the lowest losses, in all steps at most e^-40 of the tilted mass."""
         losses, logs = self.nodes[pair]
         logs = logs + self.tilt * losses
         below = log_sum(logs) - _BELOW - math.log(self.draws)
@@ -221,7 +223,7 @@ def _composed(spread: _Spread, h: float) -> EpsilonBracket:
 
 
 def _ends(spread: _Spread, law: TiltedLaw, raised: float, spread_of: tuple[float, float]) -> EpsilonBracket:
-    """Return the bracket. raised: T E D. spread_of: the variance of the sum of all D, and the largest D of one step."""
+    """Return the bracket. raised: T E D. spread_of: the variance of the sum of all D_t, and the largest D_t."""
     delta = spread.delta
     variance, most = spread_of
     rarity = -math.log(_FAILURE * delta)
@@ -234,9 +236,9 @@ def _ends(spread: _Spread, law: TiltedLaw, raised: float, spread_of: tuple[float
 
 @dataclass(frozen=True)
 class _Rounded:
-    """The tilted and rounded losses of independent draws from one pair, and ln of their mass.
+    """The tilted and rounded losses of independent draws from one pair, and the logarithm of their total mass.
 
-    mean, variance: mean and variance, under P, of the amount D by which rounding raised their losses.
+    mean, variance: the mean and variance, under P, of the amount D by which rounding raised these losses.
     """
 
     summand: Summand

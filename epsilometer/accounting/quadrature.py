@@ -1,7 +1,8 @@
 """The losses of a pair of laws, and the mass of each loss, by Gauss-Legendre quadrature over the pair's coordinate.
 
-The width of a panel is a fraction of the density's scale. If losses go on a grid afterwards, panels are also divided
-where the loss equals a grid point, so that no panel has a kink. Errors are about 1e-12 of the mass.
+The width of a panel is a fraction of the density's scale. If losses are put on a grid afterwards, panels are also
+divided where the loss equals a grid point, so that the integrand has no kink inside a panel. Errors are about 1e-12 of
+the mass.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from epsilometer.accounting.dominating_pairs import Atoms, Pair
 Array = NDArray[np.float64]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
-_PANELS = 16  # panels per scale of a density, for errors of about 1e-12
+_PANELS = 16  # panels per `scale` of a density, for errors of about 1e-12
 _CHUNK = 1 << 16  # panels at a time
 
 
@@ -28,7 +29,7 @@ def quadrature(
     for low, high in spans:
         panels = math.ceil((high - low) / pair.scale * _PANELS)
         edges = np.linspace(low, high, panels + 1)
-        halved = high - (high - low) / panels * 0.5 ** np.arange(1, 40)  # a tilt may move all mass to the end
+        halved = high - (high - low) / panels * 0.5 ** np.arange(1, 40)  # a tilt may move all mass to `high`
         edges = np.unique(np.concatenate([edges, halved]))
         if h is None:
             yield _atoms(pair, edges)

@@ -29,10 +29,10 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class VonMisesFisher:
-    """One von Mises-Fisher draw per example around the direction of its gradient, or one per part of the gradient.
+    """One von Mises-Fisher draw per example about its gradient's direction, or one draw per part of the gradient.
 
     kappa:       the concentration of each draw, at most 1e9.
-    dimensions:  the dimension d of each part. A gradient that is drawn as a whole has one part.
+    dimensions:  the dimension d of each part; a gradient that is drawn as a whole is one part.
     """
 
     kappa: float

@@ -1,23 +1,24 @@
-"""Renyi divergences of a step, and the upper bound on epsilon that they imply, in closed form or from one integral.
+"""Renyi divergences of a step, in closed form or from one integral, and the upper bound on epsilon that they imply.
 
 Divergences add: T steps have T times the divergence of one step at each order alpha > 1. By Balle et al. 2020
 ("Hypothesis testing interpretations and Renyi differential privacy", theorem 21),
 
     epsilon = divergence + ln((alpha - 1) / alpha) - (ln delta + ln alpha) / (alpha - 1),
 
-and the minimum over all orders is taken. Any order is valid, so a grid of orders only makes the bound looser. The grid
-of released accountants (`RELEASED`) starts at 1.1, which overstates an epsilon of 10^4 more than fivefold. Here orders
-start at 1.00001.
+and the minimum over all orders is taken. Every order gives a valid bound, so a grid of orders only makes the bound
+looser. The orders of published software (`RELEASED`) start at 1.1. A grid from 1.1 on overstates an epsilon of 10^4
+more than fivefold. Here orders start at 1.00001.
 
 - Gaussian of noise multiplier s, sampled at rate q, one example added or removed: the divergence is ln A / (alpha - 1)
-  with A = E_{x ~ N(0, s^2)} (1 - q + q e^((2x - 1) / 2s^2))^alpha. The divergence of the exchanged pair is at most as
-  large (Mironov, Talwar and Zhang 2019, "Renyi differential privacy of the sampled Gaussian mechanism", theorem 5).
-  Replaced: the same integral for the pair `Replaced`, which is symmetric. The trapezoidal rule computes the integral.
-  Its error falls like e^(-2 pi^2 s n) with n points per s, since the integrand's nearest singularities have the
-  distance pi s^2 from the real line.
+  with A = E_{x ~ N(0, s^2)} (1 - q + q e^((2x - 1) / 2s^2))^alpha. If the two laws are exchanged, the divergence is at
+  most as large (Mironov, Talwar and Zhang 2019, "Renyi differential privacy of the sampled Gaussian mechanism", theorem
+  5). For one example replaced, the integral is that of the pair `Replaced`, which is symmetric. The trapezoidal rule
+  computes the integral. Its error falls like e^(-2 pi^2 s n) with n points per s, since the integrand's nearest
+  singularities have the distance pi s^2 from the real line.
 - Directional draws (M as in `core.von_mises_fisher`): E e^((alpha - 1) L) of the loss L under P is
-  M((2 alpha - 1) kappa) / M(kappa) for opposite means. For a draw against the uniform law it is
-  M(alpha kappa) / M(kappa)^alpha, in reverse M((alpha - 1) kappa) M(kappa)^(alpha - 1).
+  M((2 alpha - 1) kappa) / M(kappa) for opposite means. From a draw's law to the uniform law, this mean is
+  M(alpha kappa) / M(kappa)^alpha. From the uniform law to a draw's law, it is
+  M((alpha - 1) kappa) M(kappa)^(alpha - 1).
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def renyi(directions: Sequence[Step], steps: int, delta: float) -> float:
 
 
 def renyi_on(orders: Sequence[float], directions: Sequence[Step], steps: int, delta: float) -> float:
-    """Return the epsilon of `renyi` from these orders alone, in ascending order."""
+    """Return the epsilon at delta of `steps` equal steps, in nats, from these orders alone. The orders must ascend."""
     excesses = [order - 1 for order in orders]
     return max(min(_epsilons(excesses, step, steps, delta)) for step in _distinct(directions))
 
@@ -68,7 +69,7 @@ def log_moment_of(step: Step, excess: float) -> float:
 
 
 def _distinct(directions: Sequence[Step]) -> Iterable[Step]:
-    """Return the distinct directions. `Added` is replaced by `Removed`, whose divergences are at least as large."""
+    """Return the distinct steps. `Added` is replaced by `Removed`, whose divergences are at least as large."""
     return dict.fromkeys(
         Step(tuple(Removed(p.sigma, p.rate) if isinstance(p, Added) else p for p in step.pairs), step.coin)
         for step in directions
@@ -78,7 +79,7 @@ def _distinct(directions: Sequence[Step]) -> Iterable[Step]:
 def _epsilons(excesses: Sequence[float], step: Step, steps: int, delta: float) -> list[float]:
     """Return the epsilon from each order 1 + excess, and stop once no higher order can give a smaller one.
 
-    The excesses must ascend. Divergences grow with the order, so most need not be computed.
+    The excesses must ascend. Divergences grow with the order, so most of them need not be computed.
     """
     more = [_conversion(excess, delta) for excess in excesses]
     rest = np.minimum.accumulate(more[::-1])[::-1].tolist()
@@ -109,7 +110,7 @@ def _epsilon(step: Step, steps: int, delta: float, excess: float) -> float:
 
 
 def _conversion(excess: float, delta: float) -> float:
-    """Return the term that turns a divergence of order 1 + excess into an epsilon at delta, when added."""
+    """Return the term whose sum with a divergence of order 1 + excess is an epsilon at delta."""
     order = 1 + excess
     return math.log(excess / order) - (math.log(delta) + math.log(order)) / excess
 
@@ -138,10 +139,10 @@ def _moments(kappa: float, dimension: int, factor: float) -> float:
 
 
 def _integral(pair: Removed | Replaced, excess: float, furthest: float) -> float:
-    """Return ln of the integral of P e^(excess L), whose mass lies around means from 0 to `furthest`.
+    """Return ln of the integral of P e^(excess L). The integrand's mass lies around means from 0 to `furthest`.
 
     Returns inf if the integral needs too many points. For `Removed`, the integral of P' e^((excess + 1) L) is computed
-    instead. It has the same value and needs one law fewer.
+    instead. This integral has the same value, and P' is simpler than P.
     """
     reach = 14 * pair.sigma
     points = math.ceil((furthest + 2 * reach) / pair.sigma * _PER_SIGMA)

@@ -1,15 +1,15 @@
-"""The sampling of batches, by a schedule of `accounting.schedule`. A batch is the indices of the examples in a step.
+"""The sampling of batches by a schedule of `accounting.schedule`. A batch lists the indices of a step's examples.
 
 The accountant uses the same schedule, so the claim is about the batches that are sampled. For N examples and batches of
 nominal size B:
 
-- `Poisson`: in every step, each example gets a random integer below ceil(N / B), and enters if this integer is 0, with
-  probability exactly q = 1 / ceil(N / B). A batch may have any size. An empty batch is also a step, because skipping it
-  would reveal that no example was in it.
+- `Poisson`: in every step, each example gets a random integer below ceil(N / B). The example enters if its integer is
+  0, which has the probability q = 1 / ceil(N / B) exactly. A batch may have any size. An empty batch is also a step,
+  because a skipped step would reveal that no example entered.
 - `Shuffled`: one random order of all examples is divided into ceil(N / B) batches of public sizes, which are the same
   in every pass.
 
-A batch depends only on the stream and the number of its step, so an interrupted training can resume at any step.
+A batch depends only on the random stream and the step's number, so an interrupted training can resume at any step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from epsilometer.core.randomness import Noise
 def batches(schedule: Schedule, noise: Noise, first: int = 0) -> Iterator[NDArray[np.int64]]:
     """Yield the batches of the steps from `first` on: the indices of the examples, ascending.
 
-    noise: a random stream for each step; a shuffled schedule uses only the first, for the order.
+    noise: a random stream for each step; a shuffled schedule uses only the first stream, for the order.
     """
     if isinstance(schedule, Poisson):
         for step in range(first, schedule.steps):

@@ -1,7 +1,8 @@
-"""The schedule of a training: how many examples enter each step, as public numbers for sampler and accountant.
+"""The schedule of a training: how many examples enter each step, in public numbers for sampler and accountant.
 
 For N examples and batches of B, the rate is the exact fraction q = 1 / ceil(N / B), and a pass over the data has
-ceil(N / B) steps. Neither is ever computed from a rounded quotient. A step divides its sum by the public number q N.
+ceil(N / B) steps. Neither number is ever computed from a rounded quotient. A step divides its sum by the public
+number q N.
 """
 
 from __future__ import annotations

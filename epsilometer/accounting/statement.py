@@ -1,28 +1,28 @@
 """Statements on a training's privacy: each is an epsilon with its accountant, neighbours, sampling and delta.
 
-The accountants are `loss distribution` (the bracket of the exact epsilon), `Renyi` (an upper bound) and `pure` (delta
-0). Averages of directional draws also get an `approximation` of their loss (`approximate.py`), which is neither proved
-nor claimed.
+The accountants are `loss distribution` (a bracket of the exact epsilon), `Renyi` (an upper bound) and `pure` (the
+epsilon at delta 0). Averages of directional draws also get an `approximation` of their loss (`approximate.py`), which
+is neither proved nor claimed.
 
 For comparison, `published` repeats what "Empirical Calibration and Metric Differential Privacy in Language Models"
 (IEEE Access 13, 2025) states about the same training:
 
-- Gaussian: Renyi, with the orders 1.1 to 63 that released accountants use. An upper bound, loose for epsilons above
-  100.
+- Gaussian: the Renyi bound, from the orders 1.1 to 63 that published software uses. It is an upper bound, loose for
+  epsilons above 100.
 - Directional: 2 kappa for any number of passes (corollary 2). The proof composes disjoint batches, so it holds for one
-  pass. With E passes, each gradient gets E draws. If two gradients are opposite, and every draw equals the direction of
-  the first gradient, the loss is 2 kappa E.
+  pass only. With E passes, each example gets E draws. If two gradients are opposite, and every draw equals the
+  direction of the first gradient, the loss is 2 kappa E.
 - Directional in m parts: 2 kappa sqrt(m) (corollary 1). Each part is scaled to length 1 and drawn with kappa. So if two
   gradients are opposite in every part, and the draws equal the first gradient's directions, the loss is 2 kappa m.
 - By angle: kappa times the angle between gradients (corollary 3), at most pi kappa. The exact loss of one draw is kappa
-  times the distance between the gradients' directions, 2 kappa sin(angle / 2). So the published bound is loose by a
-  factor of up to pi / 2 and, like the other bounds, false after some number of passes.
+  times the distance between the gradients' directions, 2 kappa sin(angle / 2). So for one draw the published bound is
+  loose by a factor of up to pi / 2. Like the other two directional bounds, it is false after some number of passes.
 
 Pure losses and brackets of directional noise are computed for the draws, although a training releases only their
-average. The largest loss is the same, since an average of length 1 reveals every draw. At a delta > 0 the average has
-no larger loss than the draws. With Poisson sampling the two bounds of the bracket have different adversaries: for the
-upper bound, the adversary sees the draws, and whether the example is in the batch (its coin). The lower bound is proved
-for averages on one pair of data sets (`hidden.py`).
+average. The largest loss of the average is that of the draws, since an average of length 1 reveals every draw. At a
+delta > 0 the average has no larger loss than the draws. With Poisson sampling the two bounds of the bracket have
+different adversaries. For the upper bound, the adversary sees the draws, and whether the example is in the batch (its
+coin). For the lower bound, the adversary sees only averages, for one pair of data sets (`hidden.py`).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Statement:
 
 
 def between(neighbours: str, sampling: str) -> str:
-    """Return neighbours in words. In fixed batches a missing example leaves its place empty, since N is public."""
+    """Return the neighbours in words. In fixed batches a removed example leaves its place empty, since N is public."""
     emptied = (neighbours, sampling) == (Neighbours.ADDED_OR_REMOVED.value, Shuffled.sampling)
     return f"{neighbours} (place left empty)" if emptied else neighbours
 
@@ -95,9 +95,10 @@ def between(neighbours: str, sampling: str) -> str:
 def account(
     release: Release, schedule: Schedule, delta: float | None = None, neighbours: Neighbours | None = None
 ) -> list[Statement]:
-    """Return all statements for these neighbours, by default for all usual neighbours of the release.
+    """Return all statements for these neighbours; by default, for every kind of neighbours usual for the release.
 
-    delta: default 1/N. At 0 only the pure losses of directional noise are returned; Gaussian noise raises UserError.
+    delta: default 1/N. At delta 0 only pure losses of directional noise are returned, and Gaussian noise raises
+    UserError.
     """
     delta = checked_delta(release, schedule, delta)
     usual = (Neighbours.ADDED_OR_REMOVED, Neighbours.REPLACED)
@@ -111,7 +112,7 @@ def account(
 
 
 def checked_delta(release: Release, schedule: Schedule, delta: float | None) -> float:
-    """Return delta, by default 1/N. Raises UserError if this release has no epsilon at delta."""
+    """Return delta, by default 1/N. Raises UserError for a delta outside [0, 1), and for Gaussian noise at delta 0."""
     if delta is None:
         return 1 / schedule.texts if schedule.texts > 1 else 0.5
     if not 0 <= delta < 1:
@@ -139,8 +140,8 @@ def effective_noise(release: VonMisesFisher, schedule: Schedule) -> float:
 
     Let L be the expected batch, and A the mean cosine of a draw and its direction mu. Each of L draws has the mean A mu
     and the tangent variance A / kappa per coordinate. So their sum divided by A has the standard deviation
-    sqrt(L / (A kappa)) per coordinate. With several parts, the largest sigma counts. Sigma measures the noise of the
-    *average*, and does not cover the noise that each draw has by itself.
+    sqrt(L / (A kappa)) per coordinate. If a gradient has several parts, the largest sigma of a part is returned. This
+    sigma measures the noise of the *average*, not the noise of a single draw.
     """
     examples = float(schedule.expected_batch)
     return max(math.sqrt(examples / (mean_cosine(release.kappa, d) * release.kappa)) for d in release.dimensions)
@@ -151,7 +152,7 @@ def _ours(release: Release, schedule: Schedule, delta: float, relation: Neighbou
     if delta > 0:
         ends = bracket(steps.directions, steps.count, delta)
         lower: float | None = ends.lower
-        if any(step.coin < 1 for step in steps.directions):  # for a hidden coin, only the upper bound of `ends` holds
+        if any(step.coin < 1 for step in steps.directions):  # the true coin is hidden, so only the upper bound holds
             lower = _hidden(release, schedule, delta) if relation is Neighbours.REPLACED else None
         said.append(Statement(LOSS_DISTRIBUTION, relation, schedule.sampling, delta, lower=lower, upper=ends.upper))
         upper = renyi(steps.directions, steps.count, delta)

@@ -1,14 +1,15 @@
-"""The steps of a training as dominating pairs to compose: the pairs, the number of steps, and the coin of the example.
+"""The steps of a training as dominating pairs to compose: the pairs, the number of steps, an example's coin.
 
 A training has T steps in E passes over the data. With Poisson sampling, an example enters each step with probability q.
 
-- Gaussian noise, Poisson: T steps of the pair of rate q. Shuffled: each example enters one step of a pass and the
-    adversary knows which, so there are E steps of the pair of rate 1. In shuffled trainings, added or removed means
-    that the example's place is filled or empty. The places of other examples, and the public number that divides the
-    sum, do not change.
-- Directional draws, shuffled: E steps. Each is a product of pairs, one per separately drawn part of the gradient (a
-    product of dominating pairs dominates). Poisson: T steps in which the adversary sees the example's coin: with
-    probability q the loss is that of the product, else there is no loss. Since seeing the coin helps, this is an upper
+- Gaussian noise, Poisson: T steps of the pair of rate q.
+- Gaussian noise, shuffled: each example enters one step of a pass, and the adversary knows which step. So there are E
+    steps of the pair of rate 1. In shuffled trainings, "added or removed" means that the example's place is filled or
+    empty. The places of other examples, and the public number that divides the sum, do not change.
+- Directional draws, shuffled: E steps. Each step is a product of pairs, one per separately drawn part of the gradient.
+    A product of dominating pairs dominates.
+- Directional draws, Poisson: T steps in which the adversary sees the example's coin. With probability q the loss of a
+    step is that of the product of pairs, else 0. Since seeing the coin helps the adversary, this loss is an upper
     bound. It ignores how well the other draws of an average hide one draw.
 """
 
@@ -36,7 +37,7 @@ OF_TRAINING = (Neighbours.ADDED_OR_REMOVED, Neighbours.REPLACED, Neighbours.ZERO
 
 @dataclass(frozen=True)
 class Step:
-    """The loss of a step: with probability `coin` the sum over independent pairs, else 0. The coin is visible."""
+    """A step's loss: with probability `coin` the sum over independent pairs, else 0. The adversary sees the coin."""
 
     pairs: tuple[Pair | Atoms, ...]
     coin: float = 1.0

@@ -1,6 +1,6 @@
-"""Atomic writing of files: text, JSON, and anything that a caller writes to an open file.
+"""Atomic writing of files: text, JSON, and any bytes that a caller writes to an open file.
 
-This module is separate from `core.tables`, so that code without tables does not load the table libraries.
+This module is separate from `core.tables`, so that code without tables loads no table libraries.
 """
 
 from __future__ import annotations
@@ -54,16 +54,17 @@ def write_text(text: str, path: Path | str, *, private: bool = False) -> None:
 
 @contextmanager
 def whole(path: Path | str, *, private: bool = False) -> Iterator[BinaryIO]:
-    """Open a new file for writing. On success it becomes `path`, otherwise it is deleted. Missing folders are made.
+    """Open a new file for writing. On success it is renamed to `path`, otherwise deleted. Missing folders are made.
 
     The new file replaces a file or a link at `path`, never a link's target, and belongs to the current user. Its mode
-    is 0600 if `private`, and never more open than the mode of the file it replaces. A pipe or a device (`is_stream`) is
-    written directly.
+    is 0600 if `private`. For others, its mode is never more open than that of the file it replaces. A pipe or a device
+    (`is_stream`) is written directly.
 
-    During the writing, the file has a hidden temporary name in the same folder. The name has random digits and is new:
-    in a folder that others may write to, an attacker who guessed the name could redirect the writes to another file.
-    For the same reason the file is never reopened by name. The name also holds this process's number, which
-    identifies the remains of killed processes. Raises UserError if somebody else replaced the file meanwhile.
+    During writing, the file has a hidden temporary name in the same folder. The name has random digits, and must not
+    exist yet. Otherwise, in a folder that others may write to, an attacker who guessed the name could redirect the
+    writes to another file. For the same reason the file is never reopened by name. The name also contains this
+    process's number, which identifies the remains of killed processes. Raises UserError if somebody else replaced the
+    file meanwhile.
     """
     path = Path(path)
     if is_stream(path):
@@ -86,7 +87,7 @@ def whole(path: Path | str, *, private: bool = False) -> Iterator[BinaryIO]:
 
 
 def is_stream(path: Path) -> bool:
-    """Return True for a pipe or a device that, like a link to it, belongs to this user or root."""
+    """Return True for a pipe or a character device that belongs to this user or root, as must a link to it."""
     try:
         named, there = path.lstat(), path.stat()
     except OSError:

@@ -18,8 +18,8 @@ from epsilometer.core.randomness import Noise
 SLOT = np.int16  # data type of a guessed slot; candidate sets have at most 32,767 texts
 SEES = (TEXT, UNITS, LATENTS, PROVIDER)
 
-_GRID = 1e-6  # scores closer than this are a tie, since rounding must not decide
-_CELLS = 1 << 22  # scores per block: 32 MB, whatever the number of candidates
+_GRID = 1e-6  # scores closer than this tie, since rounding must not decide
+_CELLS = 1 << 22  # scores per block (32 MB), whatever the number of candidates
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class Embedded:
 class Context:
     """The adversary's knowledge besides the rewrite and its candidates.
 
-    texts: the audited texts; candidates are indices into them. mechanism: the mechanism that made the rewrites, at this
-    epsilon; None if the adversary does not know it. noise: the attack's random streams, one for each trial. embedded:
-    embeddings of the texts, if already computed. public: whether the texts may leave this machine. log_likelihoods:
-    [n, k], ln of the probability of each rewrite given each candidate, if already computed (`likelihood.computed`). An
-    attack gets them only if the mechanism's law describes the view that the attack sees. If few trials are distinct, an
-    attack with `takes_cases` gets them as `ByCase` (`core.cases`). prior: the probability that the source is in each
-    slot; None if uniform.
+    texts: the audited texts; candidates are indices into this list. mechanism: the mechanism that made the rewrites, at
+    this epsilon; None if the adversary does not know it. noise: the attack's random streams, one for each trial.
+    embedded: embeddings of the texts, if already computed. public: True if the texts may leave this machine.
+    log_likelihoods: [n, k], ln of the probability of each rewrite given each candidate, if already computed
+    (`likelihood.computed`). An attack gets this table only if the mechanism's law describes the view that the attack
+    sees. If few trials are distinct, an attack with `takes_cases` gets the table as `ByCase` (`core.cases`). prior: for
+    each slot, the probability that it holds the source; None if uniform.
     """
 
     texts: Sequence[str]
@@ -58,8 +58,8 @@ class Context:
 class Guesses:
     """The guesses on n rewrites.
 
-    slots: int16 [n], the guessed candidates; scores: [n], the confidence in each (`margins`), or None; posteriors: [n],
-    the probability under the mechanism's law that each is the source, or None if unknown.
+    slots: int16 [n], the guessed candidates. scores: [n], the confidence in each guess (`margins`), or None.
+    posteriors: [n], the probability under the mechanism's law that each guess is right, or None if unknown.
     """
 
     slots: NDArray[np.int16]
@@ -70,7 +70,7 @@ class Guesses:
 class Attack(Protocol):
     """An adversary that guesses which candidate is the source of each rewrite.
 
-    An attack that needs a large model sets the class variable `large = True`; it then runs only if requested by name.
+    An attack that needs a large model sets the class variable `large = True`. It then runs only if requested by name.
     """
 
     def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
@@ -85,13 +85,13 @@ class GuessesGrid(Protocol):
     def guess_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.int16]]:
-        """Return the guesses of `guess` for each epsilon; all rewrites are of the same trials."""
+        """Return the guesses of `guess` for each epsilon. The rewrites of all epsilons are of the same trials."""
         ...
 
 
 @runtime_checkable
 class Scores(Protocol):
-    """An attack that scores every candidate and names the one with the largest score, so its confidence is known."""
+    """An attack that scores every candidate and guesses the one with the largest score, so its confidence is known."""
 
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
@@ -128,7 +128,7 @@ class Sees(Protocol):
     """An attack that sees more than the text."""
 
     def sees(self, mechanism: Mechanism | None) -> str:
-        """Return the view it attacks: TEXT, UNITS, LATENTS or PROVIDER (`epsilometer.core.mechanism`)."""
+        """Return the view that the attack sees: TEXT, UNITS, LATENTS or PROVIDER (`epsilometer.core.mechanism`)."""
         ...
 
 
@@ -147,7 +147,7 @@ class Checked(Protocol):
     """An attack or a mechanism that checks, before any work, whether it is allowed and able to run."""
 
     def check(self, public: bool) -> None:
-        """Raise UserError if a requirement is missing, or if it may see only public texts and `public` is False."""
+        """Raise UserError if a requirement is missing, or if only public texts are allowed and `public` is False."""
         ...
 
 
@@ -162,7 +162,7 @@ class HasTally(Protocol):
 
 @runtime_checkable
 class Queries(Protocol):
-    """An attack by an adversary with query access, who has the mechanism rewrite texts of its own choice."""
+    """An attack with query access: the mechanism rewrites texts that the adversary chooses."""
 
     def queries(self, texts: Sequence[str], candidates: NDArray[np.integer]) -> list[str]:
         """Return the texts to rewrite at each epsilon, repeats included.
@@ -178,7 +178,7 @@ class Queries(Protocol):
         candidates: NDArray[np.integer],
         epsilons: Sequence[float],
     ) -> None:
-        """Have the texts of `queries` rewritten; guesses on these candidates then need no further queries."""
+        """Have the texts of `queries` rewritten, so that guesses on these candidates need no further queries."""
         ...
 
 
@@ -191,7 +191,7 @@ class Encodes(Protocol):
 
     @property
     def encoded(self) -> Mapping[str, NDArray[np.float32]]:
-        """Return vectors by text, as `models.encoder` computes them. If there are many texts, some are missing."""
+        """Return vectors by text, as `models.encoder` computes them. If texts are many, some have no vector here."""
         ...
 
 
@@ -210,7 +210,7 @@ def is_validated(attack: Attack, candidates: int) -> bool:
 
 
 def visible(rewrites: Rewrites, seen: str) -> Rewrites:
-    """Return the rewrites restricted to this view: an attack cannot see more than it declares."""
+    """Return the rewrites restricted to this view, so that an attack sees no more than it declares."""
     return Rewrites(
         rewrites.texts,
         rewrites.units if seen in (UNITS, PROVIDER) else None,
@@ -247,8 +247,8 @@ def guess_and_score(
     Guesses have posteriors if the mechanism's law covers everything that the attack sees, and the contexts hold its
     likelihoods.
 
-    The attack gets only the view that it declares, and cannot change anything that another attack gets. Raises
-    UserError for guesses that are not slots.
+    The attack gets only the view that it declares. It cannot change what other attacks get. Raises UserError for
+    guesses that are not slots.
     """
     mechanism, tables = contexts[0].mechanism, [context.log_likelihoods for context in contexts]
     seen = sees(attack, mechanism)
@@ -335,7 +335,7 @@ def _joined(blocks: Sequence[Guesses]) -> Guesses:
 
 
 def margins(scores: Table, slots: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return the lead of the guessed candidate's score over the best other score: [n], rounded to 1e-6.
+    """Return the lead [n] of the guessed candidate's score over the best other score, rounded to 1e-6.
 
     A tie has lead 0. The lead is infinite if no other candidate is possible. scores: [n, k]; slots: [n].
     """
@@ -355,7 +355,7 @@ def margins(scores: Table, slots: NDArray[np.integer]) -> NDArray[np.float64]:
 
 
 def choose(scores: Table, noise: Noise) -> NDArray[np.int16]:
-    """Return the slot of the largest score in each row [n, k]; scores within 1e-6 tie, and ties are broken at random.
+    """Return the slot of the largest score in each row [n, k]. Scores within 1e-6 tie; ties are broken at random.
 
     Raises UserError for a NaN score.
     """
@@ -369,7 +369,7 @@ def choose(scores: Table, noise: Noise) -> NDArray[np.int16]:
 
 
 def _largest(columns: NDArray[np.floating]) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
-    """Return the slot of each trial's largest score [n], meaningless after a tie, and the mask of tied slots [k, n]."""
+    """Return the slot [n] of each trial's largest score (meaningless for ties), and the mask [k, n] of tied slots."""
     largest = columns.max(axis=0)
     if np.isnan(largest).any():
         raise UserError(
@@ -389,7 +389,8 @@ def _without_ties(
 ) -> NDArray[np.int16]:
     """Return the slots [n], with each tie broken at random.
 
-    case: [n], each trial's case, if there are d cases (`core.cases`). tied: the mask of tied slots, [k, n] or [k, d].
+    case: [n], each trial's case, if trials are stored as d cases (`core.cases`). tied: the mask of tied slots, [k, n],
+    or [k, d] with cases.
     """
     unsure = tied.sum(axis=0, dtype=SLOT) != 1
     if unsure.any():

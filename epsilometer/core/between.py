@@ -1,14 +1,14 @@
-"""Importance sampling between the output laws P and P' of two texts, for averages over too many outputs to list.
+"""Importance sampling between the output laws P and P' of two texts, if there are too many outputs to list.
 
 Let the draws y come from a law m that is positive wherever both P and P' are. At any level in nats,
 
     E_m[sqrt(P P') / m * e^(-|L - level| / 2)] = e^(-level / 2) sum over y of min(P, e^level P'),    L = ln P / P'.
 
-The right side is e^(-level / 2) (1 - delta(level)); at level 0 it is the overlap of P and P'.
-`auditing/exact_loss/importance.py` computes bounds on this mean from draws.
+The right side is e^(-level / 2) (1 - delta(level)). At level 0 it is the overlap of P and P'.
+`auditing/exact_loss/importance.py` computes bounds on the mean on the left from draws.
 
 `tilted` is for texts whose units are privatised independently. It draws unit i from the law proportional to
-sqrt(P_i P'_i). So sqrt(P P') / m is the same for every draw: the product of the sums rho_i = sum sqrt(P_i P'_i).
+sqrt(P_i P'_i). So sqrt(P P') / m is the same for every draw: the product over i of rho_i = sum sqrt(P_i P'_i).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from epsilometer.core.randomness import Noise
 
 @dataclass(frozen=True)
 class Between:
-    """n draws, each between two texts; every field is float64 [n], in nats.
+    """n draws, each for a pair of texts. Every field is float64 [n], in nats.
 
-    log_rho:    ln(sqrt(P P') / m) at the draw; minus infinity if P or P' is 0 there.
-    loss:       L at the draw. The draw in the other direction, from P' to P, has the same log_rho, and -L.
+    log_rho:    ln(sqrt(P P') / m) at the draw; minus infinity if P or P' is 0 at the draw.
+    loss:       L at the draw. For the losses from P' to P, the draw has the same log_rho, and the loss -L.
     log_bound:  an upper bound on log_rho - |L - level| / 2 for all draws between these two texts and all levels; 0 if
                 no smaller bound is known.
     """
@@ -39,7 +39,7 @@ class Between:
 
 
 def tilted(laws: Laws, pairs: NDArray[np.integer], epsilon: float, noise: Noise) -> tuple[Ragged, Between]:
-    """Return one draw between each pair of texts, as units and as `Between`. Each unit takes one uniform (inverse CDF).
+    """Return one draw for each pair of texts, as units and as `Between`. Each unit takes one uniform (inverse CDF).
 
     pairs: [n, 2] text numbers. Two texts with different numbers of units get no draw, and a log_rho of minus
     infinity.

@@ -1,7 +1,7 @@
-"""Distinct trials: rewrites from a short public list give few distinct combinations of candidates and rewrite.
+"""Distinct trials: if rewrites come from a short public list, few combinations of candidates and rewrite are distinct.
 
-If each of two texts is rewritten as one of the two, any number of trials has at most four distinct combinations, which
-are called cases. Work is done once per case.
+The distinct combinations are called cases, and work is done once per case. For example, if two texts are each rewritten
+as one of the two, all trials together have at most four cases.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST = 1 << 12  # largest number of combinations of candidates and a rewrite
 
 @dataclass(frozen=True)
 class Cases:
-    """The d distinct trials.
+    """The d cases of n trials.
 
     rewrites: [d], the rewrite of each case. candidates: [d, k]. number: [n], the case of each trial.
     """
@@ -31,7 +31,7 @@ class Cases:
 
 
 def cases(rewrites: Rewrites, candidates: NDArray[np.integer]) -> Cases | None:
-    """Return the cases of n trials; None if too many are possible, or if rewrites are not just texts of a public list.
+    """Return the cases of n trials; None if too many are possible, or if rewrites are more than texts of a public list.
 
     candidates: [n, k] numbers of texts.
     """
@@ -81,7 +81,7 @@ class ByCase:
         measure: Callable[[NDArray[np.floating], NDArray[np.integer]], NDArray[np.float64]],
         slots: NDArray[np.integer],
     ) -> NDArray[np.float64]:
-        """Return the measure of each trial's row at its slot, [n]. slots: [n]. Each case is measured once per slot."""
+        """Return the measure [n] of each trial's row at its slot. slots: [n]. Each case is measured once per slot."""
         count, k = self.rows.shape
         each = [measure(self.rows, np.full(count, slot)) for slot in range(k)]
         place = slots.astype(np.intp)

@@ -36,7 +36,7 @@ CORPORA = "mechanisms/corpora"  # mechanisms on whole corpora; not listed under 
 
 
 class _FromSource(SourceFileLoader):
-    """Loader that compiles a user's file anew. Python's cache compares size and whole seconds, and may miss an edit."""
+    """Loader that always compiles a user's file: Python's cache compares size and whole seconds, and may miss edits."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -44,7 +44,7 @@ class _FromSource(SourceFileLoader):
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def component(cls: type[T]) -> type[T]:
-    """Declare a component: keyword-only settings, validated on construction, frozen, unknown keys refused."""
+    """Declare a component: keyword-only settings, validated on construction and frozen. Other keys are refused."""
     return cast(type[T], dataclass(cls, frozen=True, kw_only=True, config=ConfigDict(extra="forbid")))
 
 
@@ -57,7 +57,7 @@ def names(kind: str) -> list[str]:
 def shipped(kind: str) -> Mapping[str, Path]:
     """Return the files of the components in `epsilometer/<kind>` and its subfolders, by name.
 
-    A subfolder `shared` holds common code and no components. Raises UserError for two files of the same name.
+    A subfolder `shared` contains common code and no components. Raises UserError for two files of the same name.
     """
     by_name: dict[str, Path] = {}
     for path in sorted([*(PACKAGE / kind).glob("*.py"), *(PACKAGE / kind).glob("*/*.py")]):
@@ -84,7 +84,7 @@ def file(kind: str, name: str) -> Path:
 
 
 def module(kind: str, name: str) -> ModuleType:
-    """Return the module of a component, named as `dp_mlm` or by the path of a .py file (`mine/noise.py`)."""
+    """Return the module of a component, given by name (`dp_mlm`) or by the path of a .py file (`mine/noise.py`)."""
     path = Path(name)
     if path.suffix != ".py":
         if name not in shipped(kind):
@@ -106,7 +106,7 @@ def module(kind: str, name: str) -> ModuleType:
     spec = ModuleSpec(own_name, loader := _FromSource(own_name, place), origin=place)
     spec.has_location = True
     if (folder := str(path.parent.resolve())) not in sys.path:
-        sys.path.append(folder)  # finds helper modules; last, so that no helper shadows a library
+        sys.path.append(folder)  # so that helper modules are found; last, so that no helper shadows a library
     _check_helpers(path)
     own = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = own
@@ -142,7 +142,7 @@ def _check_helpers(path: Path) -> None:
 
 
 def find(kind: str, name: str, method: str) -> Callable[..., Any]:
-    """Return the one class with `method` that the component's module defines, or its function `method`."""
+    """Return the one class with `method` that the component's module defines, or the module's function `method`."""
     defining = module(kind, name)
     classes = [
         c
@@ -162,7 +162,7 @@ def find(kind: str, name: str, method: str) -> Callable[..., Any]:
 
 
 def build(cls: Callable[..., Any], settings: Mapping[str, Any], place: str) -> Any:
-    """Construct a component from its settings. The error for wrong settings names their `place` in the input."""
+    """Construct a component from its settings. An error for wrong settings names the settings' `place` in the input."""
     parameters = inspect.signature(cls).parameters
     for key in settings:
         if key == "device" and key not in parameters:
@@ -185,10 +185,10 @@ def build(cls: Callable[..., Any], settings: Mapping[str, Any], place: str) -> A
 def describe(error: ValidationError, prefix: str) -> str:
     """Return the first five complaints of a validation, one per line: place, rule and value.
 
-    prefix: put before each place. A complaint without a prefix and a place is shown as its message alone.
+    prefix: text before each place. A complaint without a prefix and a place is shown as its message alone.
     """
     lines = []
-    own = [item for item in error.errors() if item["type"] != "default_factory_not_called"]  # due to another error
+    own = [item for item in error.errors() if item["type"] != "default_factory_not_called"]  # due to other errors
     for item in own[:5]:
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"])
         message = "missing; add it" if item["type"] == "missing" else item["msg"].removeprefix("Value error, ")
@@ -205,9 +205,9 @@ def by_name(
     make: Callable[[str, Mapping[str, Any]], Any],
     method: str,
 ) -> dict[str, Any]:
-    """Return components of a kind by name; those given by name or path come from `make`, objects are used directly.
+    """Return components of a kind by name. Names and paths are built by `make`; objects are used directly.
 
-    Raises UserError if none is given, if two have the same name, and for an object without `method`.
+    Raises UserError if no component is given, if two have the same name, and for an object without `method`.
     """
     if isinstance(wanted, (str, Path)) or not isinstance(wanted, (Sequence, Mapping)):
         raise UserError(

@@ -1,8 +1,8 @@
 """The interface of mechanisms that turn a curator's corpus into a release: public texts with weights and labels.
 
-The curator sees all private texts, and noise is added to statistics of the whole corpus (central differential privacy).
-A `Mechanism` adds noise to every text instead. A user's own corpus mechanism is a Python file with a class that has the
-methods `release(corpus, epsilon, noise)` and `guarantee(epsilon)`.
+The curator sees all private texts, and adds noise to statistics of the whole corpus (central differential privacy). By
+contrast, a `Mechanism` adds noise to every text. A user's own corpus mechanism is a Python file with a class that has
+the methods `release(corpus, epsilon, noise)` and `guarantee(epsilon)`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class PrivateCorpus:
     """n private texts.
 
     people: n identifiers of the texts' authors; None: every text has a different author.
-    labels: n labels, None for a text without a label; None instead of a list if no text has a label.
+    labels: n labels, with None for a text without a label; None in place of the list if no text has a label.
     """
 
     texts: Sequence[str]

@@ -1,8 +1,8 @@
 """Claims other than a single epsilon: zero-concentrated, Renyi and Gaussian differential privacy. Losses are in nats.
 
 Each claim of a mechanism M bounds delta at every level c: P(M(x) in S) <= e^c P(M(x') in S) + delta(c), for neighbours
-x, x' and any set S of outputs. If the Renyi divergence of order a is at most D, by Canonne, Kamath and Steinke 2020
-("The discrete Gaussian for differential privacy", proposition 12),
+x, x' and any set S of outputs. Let the Renyi divergence of order a be at most D. Then, by Canonne, Kamath and Steinke
+2020 ("The discrete Gaussian for differential privacy", proposition 12),
 
     delta(c) = e^((a - 1)(D - c)) (1 - 1/a)^a / (a - 1).
 
@@ -11,7 +11,7 @@ mu-GDP, by Dong, Roth and Su 2022 ("Gaussian differential privacy", corollary 2.
 
     delta(c) = Phi(mu / 2 - c / mu) - e^c Phi(-mu / 2 - c / mu).
 
-A claim in zCDP or Renyi implies its curve, but the curve does not imply the claim.
+A claim in zCDP or Renyi implies its curve delta(c), but the curve does not imply the claim.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from epsilometer.core.errors import UserError
 
 Array = NDArray[np.float64]
 
-LEVELS = np.concatenate([[0.0], np.geomspace(1e-3, 100.0, 400)])  # each level gives a bound on an adversary's success
-_ORDERS = 1 + np.geomspace(1e-3, 1e4, 400)  # the delta(c) of every order holds, so the smallest is used
+LEVELS = np.concatenate([[0.0], np.geomspace(1e-3, 100.0, 400)])  # every level gives a bound on an adversary's success
+_ORDERS = 1 + np.geomspace(1e-3, 1e4, 400)  # every order gives a valid delta(c); the smallest is used
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def of_plain(data: Mapping[str, Any]) -> Curve:
 
 
 def largest_success(curve: Curve, candidates: int) -> float:
-    """Return the largest success probability of guessing among equally likely candidates that the curve allows.
+    """Return the largest probability, allowed by the curve, of a right guess among equally likely candidates.
 
     It is the minimum over LEVELS c of (e^c + (k - 1) delta(c)) / (e^c + k - 1), with k candidates.
     """

@@ -1,4 +1,4 @@
-"""The device that the networks of a process and its workers compute on.
+"""The device on which the networks of a process and its workers compute.
 
 A project sets `device` in params.yaml. Outside a project, the environment variable EPSILOMETER_DEVICE sets the device.
 `models/devices.py` applies it.

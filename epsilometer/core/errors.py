@@ -37,8 +37,9 @@ _FULL = re.compile(f"{os.strerror(errno.ENOSPC)}|database or disk is full")  # l
 class UserError(ValueError):
     """An error that the user can fix. Its message says what happened and what to do. Shown without a traceback.
 
-    code: a code such as "EPS-C012", which never changes, so that tests and scripts need not read the message. Its
-    letter names the part that first raised the error. Only errors of a user's own component may lack a code.
+    code: a code such as "EPS-C012", which never changes, so that tests and scripts need not read the message. The
+    code's letter names the part of the project that first raised the error. Only errors of a user's own component may
+    lack a code.
     """
 
     def __init__(self, message: object, code: str | None = None) -> None:
@@ -51,7 +52,7 @@ class UserError(ValueError):
 
 
 class LawError(UserError):
-    """An error of a stated output law that is invalid, or that outputs contradict. No figure relies on such a law."""
+    """An error for a stated output law that is invalid, or that outputs contradict. No figure relies on that law."""
 
 
 def printable(text: str) -> str:
@@ -60,7 +61,7 @@ def printable(text: str) -> str:
 
 
 def by_number(noun: str, numbers: Iterable[int]) -> str:
-    """Return "row 3" or "rows 3, 17, 20 and 2 more": at most three of these numbers. noun: in the singular."""
+    """Return "row 3" or "rows 3, 17, 20 and 2 more", with at most three of these numbers. noun: in the singular."""
     first, more = [*numbers], 0
     if len(first) > _SOME:
         first, more = first[:_SOME], len(first) - _SOME
@@ -85,7 +86,7 @@ def name_text(error: BaseException, numbers: Sequence[int], texts: int) -> None:
 
 
 def text_named(error: BaseException) -> str:
-    """Return the note of `name_text`, ` (raised on text 18 of 60)`, or "". Skips other notes, which may quote texts."""
+    """Return the note of `name_text`: ` (raised on text 18 of 60)`, or "". Skips other notes, which may quote texts."""
     notes = getattr(error, "__notes__", ())
     return next((f" ({note})" for note in notes if _NAMED.fullmatch(note)), "")
 

@@ -1,14 +1,14 @@
 """Exact samplers for publication: integer arithmetic on the operating system's bits.
 
-A seeded audit turns one 53-bit uniform into a draw. An output of probability below 2^-53 then never occurs. And the low
-bits of a sum of floating-point numbers can rule out an input (Mironov 2012, "On significance of the least significant
-bits for differential privacy"). Publications draw from these samplers instead. No draw is decided by a floating-point
-comparison, and no output of positive weight is out of reach.
+A seeded audit turns one 53-bit uniform into a draw. An output of probability below 2^-53 then may never occur. Also,
+the low bits of a sum of floating-point numbers can rule out an input (Mironov 2012, "On significance of the least
+significant bits for differential privacy"). So publications draw from these exact samplers instead. No floating-point
+comparison decides a draw, and every output of positive weight can occur.
 
 `laplace` and `gaussian` are algorithms 1 to 3 of Canonne, Kamath and Steinke 2020, "The discrete Gaussian for
 differential privacy": their laws hold exactly. `choose` draws exactly from weights that are integers times powers of
-two. These weights are computed from logarithms, each within a factor e^(+-error) of the weight wanted (`weight_error`).
-Equal logarithms give equal `Weights`, so a cache of them changes no draw.
+two. These weights are computed from logarithms. Each weight is within a factor e^(+-error) of the exact exponential
+(`weight_error`). Equal logarithms give equal `Weights`, so a cache of `Weights` changes no draw.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ def system_words(count: int) -> Words:
 
 
 def weight_error(outputs: int, log_range: float) -> float:
-    """Return the largest error in nats of a weight of `choose`, against e^(log-weight).
+    """Return the largest error in nats of a weight of `choose`, compared with e^(log-weight).
 
     outputs: the number of outputs; log_range: the largest log-weight minus the smallest that matters. The log-ratio of
-    two inputs' laws is off by at most four such errors: one for each of the two weights, one for each sum of weights.
+    two inputs' laws is off by at most four such errors: one for each of the two weights, and one for each of the two
+    sums of weights.
     """
     return 2.0 ** -_bits(outputs) + (log_range + 4) * 2.0**-51
 
 
 def _bits(outputs: int) -> int:
-    """Return how many bits a weight's fraction may have so that the sum of all fractions stays below 2^62."""
+    """Return the number of fraction bits of a weight's mantissa: the sum of all mantissas stays below 2^62."""
     return min(_MANTISSA, 61 - outputs.bit_length())
 
 
@@ -55,7 +56,7 @@ def _bits(outputs: int) -> int:
 class Weights:
     """Weights e^(log-weight) as integers of about 47 bits times powers of two, so that even the smallest is not 0.
 
-    outputs: integers [m], the outputs of positive weight, sorted by power of two, largest first.
+    outputs: integers [m], the outputs of positive weight, sorted by their power of two, the largest power first.
     ends:    int64 [m], running sums of these outputs' integers.
     starts:  for each power of two, the running sum before its first output.
     shifts:  for each power of two, its exponent minus the smallest exponent.
@@ -70,7 +71,7 @@ class Weights:
 
     @classmethod
     def of(cls, log_weights: NDArray[np.floating]) -> Weights:
-        """Return the weights of logarithms [m], each to `weight_error`; minus infinity is a weight of 0."""
+        """Return the weights for logarithms [m], each to `weight_error`. Minus infinity gives a weight of 0."""
         possible = np.flatnonzero(log_weights > -np.inf)
         below = log_weights[possible].astype(np.float64) - log_weights.max()
         level = np.floor(below / np.log(2))
@@ -96,7 +97,7 @@ class Weights:
 
 
 class WeightCache:
-    """A cache of the most recently used weights, at most `limit` bytes (and a few hundred more for each entry)."""
+    """A cache of the most recently used weights, of at most `limit` bytes (plus a few hundred bytes per entry)."""
 
     def __init__(self, limit: int = 1 << 30) -> None:
         self.limit, self.bytes = limit, 0
@@ -119,7 +120,7 @@ class WeightCache:
 
 @dataclass(frozen=True)
 class ExactDraws:
-    """Exact draws. words: the source of random bits, the operating system everywhere but in tests."""
+    """Exact draws. words: the source of random bits, which is the operating system except in tests."""
 
     words: Callable[[int], Words] = system_words
 
@@ -128,7 +129,7 @@ class ExactDraws:
         out, left = np.empty(len(bounds), np.uint64), np.arange(len(bounds))
         while len(left):
             words, bound = self.words(len(left)), bounds[left]
-            fits = words >= (np.uint64(0) - bound) % bound  # every remainder is then equally frequent
+            fits = words >= (np.uint64(0) - bound) % bound  # so that every remainder is equally frequent
             out[left[fits]] = words[fits] % bound[fits]
             left = left[~fits]
         return out
@@ -161,7 +162,7 @@ class ExactDraws:
         return out
 
     def laplace(self, numerators: Words, denominators: Words) -> NDArray[np.int64]:
-        """Return [n] integers with P(k) proportional to e^(-|k| numerator / denominator): discrete Laplace noise.
+        """Return [n] draws of discrete Laplace noise: P(k) is proportional to e^(-|k| numerator / denominator).
 
         Algorithm 2. The fractions [n] are positive; denominators are at most 2^40.
         """
@@ -179,7 +180,7 @@ class ExactDraws:
         return out
 
     def gaussian(self, deviations: Words) -> NDArray[np.int64]:
-        """Return [n] integers with P(k) ~ e^(-k^2 / (2 s^2)), the discrete Gaussian; s: [n] integers from 1 to 2^31.
+        """Return [n] draws of the discrete Gaussian, P(k) ~ e^(-k^2 / (2 s^2)); s: [n] integers from 1 to 2^31.
 
         Algorithm 3: Laplace noise of scale s is proposed, and accepted with probability e^(-(|k| - s)^2 / 2 s^2).
         """
@@ -199,7 +200,7 @@ class ExactDraws:
         return out
 
     def choose(self, weights: Weights | NDArray[np.floating], count: int = 1) -> NDArray[np.int64]:
-        """Return [count] outputs, drawn in proportion to their weights, which may be given as logarithms [m]."""
+        """Return [count] outputs, drawn in proportion to their weights. The weights may be given as logarithms [m]."""
         weights = weights if isinstance(weights, Weights) else Weights.of(weights)
         reached, starts, shifts = weights.reached, weights.starts, weights.shifts
         at = []
@@ -210,7 +211,7 @@ class ExactDraws:
         return weights.outputs[weights.ends.searchsorted(at, side="right")].astype(np.int64)
 
     def _tries(self, count: int) -> Words:
-        """Return [count]: the number of coins of probability 1 / e that succeed before the first failure."""
+        """Return [count] numbers of coins of probability 1 / e that succeed before the first failure."""
         out, left = np.zeros(count, np.uint64), np.arange(count)
         while len(left):
             ones = np.ones(len(left), np.uint64)

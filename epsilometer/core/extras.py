@@ -1,4 +1,4 @@
-"""Optional extras of the package and the modules that each one installs."""
+"""Optional extras of the package, and the modules that each extra installs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 
 def missing(error: ModuleNotFoundError) -> UserError | None:
-    """Return the error that names the extra to install for a missing module; None for any other module."""
+    """Return the error that names the extra to install for a missing module; None if no extra installs the module."""
     module = (error.name or "").partition(".")[0]
     for extra, modules in EXTRAS.items():
         if module in modules:
@@ -41,12 +41,12 @@ def missing(error: ModuleNotFoundError) -> UserError | None:
 
 
 def installed(extra: str) -> bool:
-    """Return True if all modules of an extra are installed, without importing any."""
+    """Return True if all modules of an extra are installed, without importing them."""
     return all(importlib.util.find_spec(module) is not None for module in EXTRAS[extra])
 
 
 def explained(call: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a call, which then raises UserError with the extra to install if a module of an extra is missing."""
+    """Wrap a call, so that if a module of an extra is missing, it raises UserError with the extra to install."""
 
     @functools.wraps(call)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:

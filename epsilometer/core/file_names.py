@@ -1,7 +1,7 @@
-"""Names that come from users' files: columns, splits and classes of a file, files of a folder.
+"""Names that come from users' files: columns, splits and classes of a file, and files of a folder.
 
-In a file without a header, or read with the wrong separator, these names are words of private texts. So messages quote
-names only on a terminal; the logs of stages and flows give numbers instead.
+If a file has no header, or is read with the wrong separator, these names are words of private texts. So only messages
+on a terminal quote names; the logs of stages and flows give numbers instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _shown = True
 
 @contextmanager
 def names_shown(shown: bool) -> Iterator[None]:
-    """Let messages quote names of users' files, or not, within the context. By default and with SHOW they do."""
+    """Within the context, let messages quote names of users' files or not. By default, and with SHOW, they do."""
     global _shown
     before, _shown = _shown, shown
     try:
@@ -34,7 +34,7 @@ def _quoted() -> bool:
 
 
 def listed(names: Collection[object], noun: str) -> str:
-    """Return "columns 'a', 'b'", at most eight of them, or "2 columns" if names are withheld. noun: in the singular."""
+    """Return "columns 'a', 'b'", with at most eight names; "2 columns" if names are withheld. noun: in the singular."""
     plural = noun if len(names) == 1 else f"{noun}es" if noun.endswith("s") else f"{noun}s"
     if not (_quoted() and names):
         return f"{len(names) or 'no'} {plural}"

@@ -1,6 +1,6 @@
 """Flaws of a service's answer: withheld, truncated, or mixed with the model's reasoning.
 
-Attacks learn nothing from such an answer, so it would look private if it counted as a rewrite.
+Attacks learn nothing from a flawed answer, so it would look private if it counted as a rewrite.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _REASONING = re.compile(r"<think>.*?(</think>|\Z)|\A((?!<think>).)*?</think>", r
 class Flaw(IntFlag):
     """Flaws that a service states about an answer.
 
-    WITHHELD: a refusal, or stopped by a filter. TRUNCATED: stopped at the length limit. REASONED: the model's reasoning
-    came in a separate field, or was removed from the answer.
+    WITHHELD: the answer is a refusal, or a filter stopped it. TRUNCATED: the answer stopped at the length limit.
+    REASONED: the model's reasoning came in a separate field, or was removed from the answer.
     """
 
     NONE = 0
@@ -27,7 +27,7 @@ class Flaw(IntFlag):
 
 
 def stated(reason: object, refused: object = None, reasoning: object = None) -> Flaw:
-    """Return the flaws that a service states about an answer. reason: the stated reason for which it ended.
+    """Return the flaws that a service states about an answer. reason: the service's reason why the answer ended.
 
     refused, reasoning: the message's fields for a refusal and for reasoning. Raises ValueError for the reason "error".
     """
@@ -40,10 +40,10 @@ def stated(reason: object, refused: object = None, reasoning: object = None) -> 
 
 
 def holds_reasoning(text: str) -> bool:
-    """Return True if a text holds marked reasoning, <think>...</think>; some servers drop the opening mark."""
+    """Return True if a text contains a mark of reasoning, <think> or </think>; some servers drop one of them."""
     return "<think>" in text or "</think>" in text
 
 
 def without_reasoning(text: str) -> str:
-    """Return a text without marked reasoning and the white space around it; unclosed reasoning runs to the end."""
+    """Return a text without marked reasoning and white space at its ends. Unclosed reasoning runs to the text's end."""
     return _REASONING.sub("", text).strip() if holds_reasoning(text) else text

@@ -13,12 +13,12 @@ from epsilometer.core.curves import Curve, Gdp, Renyi, Zcdp
 from epsilometer.core.errors import UserError
 from epsilometer.core.values import check_list
 
-EPSILONS = (1e-9, 1e9)  # smallest and largest nominal epsilon
+EPSILONS = (1e-9, 1e9)  # smallest and largest allowed nominal epsilon
 NO_BUDGET = math.nan  # epsilon of a mechanism without a privacy budget: NaN makes an accidental use visible
 
 
 class Granularity(StrEnum):
-    """The unit that one epsilon protects: a part of text, or an example of a training set."""
+    """The unit that one epsilon protects: a part of a text, a text, a user, or an example of a training set."""
 
     TOKEN = "token"
     WORD = "word"
@@ -34,7 +34,7 @@ class Neighbours(StrEnum):
 
     ANY = "any"  # any two inputs of the unit's domain (local differential privacy)
     SAME_LENGTH = "same length"  # any two texts with the same number of units; the number itself is not protected
-    # The other three are for training sets (their units are examples) and corpora (people or documents):
+    # The next three are for training sets (whose units are examples) and corpora (whose units are people or documents):
     ADDED_OR_REMOVED = "added or removed"  # one input has one unit more; `Guarantee.public` names what is public
     REPLACED = "replaced"  # the inputs differ in one unit; the number of units is public
     ZEROED = "zeroed"  # in one input, one example has no influence; the number of examples is public
@@ -60,7 +60,7 @@ class Guarantee:
     delta:        the additive slack for a whole text.
     granularity:  the unit that epsilon protects; numbers of different granularities are not comparable.
     neighbours:   the pairs of inputs that the claim covers.
-    metric:       None for plain (local) differential privacy, d = 1 for each differing unit; else the name of the
+    metric:       None for plain (local) differential privacy, where d counts the differing units; else the name of the
                   distance d that multiplies epsilon (metric differential privacy, Chatzikokolakis et al. 2013).
     public:       the facts that the claim assumes to be public, in a few words; None if there are none.
     curve:        the claim in zCDP, Renyi or GDP (`zcdp`, `renyi`, `gdp`), in place of an epsilon. Then epsilon is
@@ -86,9 +86,9 @@ class Guarantee:
 
     @classmethod
     def of_delta(cls, delta: float, granularity: Granularity, neighbours: Neighbours) -> Guarantee:
-        """Return the claim (0, delta), delta > 0: the total variation is at most delta.
+        """Return the claim (0, delta) with delta > 0: the total variation between neighbours is at most delta.
 
-        This is a separate constructor, so that the usual one can refuse every epsilon of 0 as a mistake.
+        This constructor is separate, so that the usual one can refuse every epsilon of 0 as a mistake.
         """
         if not delta > 0:
             raise UserError(f"delta must be in (0, 1) where epsilon is 0, got {delta}", "EPS-C028")
@@ -140,7 +140,7 @@ class Guarantee:
 
     @property
     def size(self) -> float:
-        """Epsilon, or the parameter of a curve: rho, the Renyi epsilon or mu. Different kinds cannot be compared."""
+        """Epsilon, or the parameter of a curve: rho, the Renyi epsilon or mu. Compare only sizes of the same kind."""
         return self.epsilon if self.curve is None else self.curve.size
 
     @property
@@ -164,12 +164,12 @@ class Guarantee:
 
 
 def stored(epsilon: float | None) -> float | None:
-    """Return an epsilon as tables store it: null for NO_BUDGET."""
+    """Return an epsilon as tables store it: None for NO_BUDGET."""
     return None if epsilon is None or math.isnan(epsilon) else float(epsilon)
 
 
 def restored(epsilon: float | None) -> float:
-    """Return the epsilon that `stored` stored: NO_BUDGET for null."""
+    """Return the epsilon that `stored` converted: NO_BUDGET for None."""
     return NO_BUDGET if epsilon is None else float(epsilon)
 
 
@@ -186,7 +186,7 @@ def at_budget(epsilon: float | None) -> str:
 
 
 def check_epsilons(epsilons: Sequence[float], place: str = "epsilons") -> None:
-    """Raise UserError unless these are distinct numbers within EPSILONS in a list; the error names the `place`."""
+    """Raise UserError unless `epsilons` is a list of distinct numbers within EPSILONS. The error names the `place`."""
     value: Any = epsilons
     check_list(value, place)
     if not len(value):

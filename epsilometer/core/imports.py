@@ -17,7 +17,7 @@ TOP = _PACKAGE / "__init__.py"
 
 read: dict[str, Syntax] = {}
 earlier: dict[str, Syntax] = {}
-"""Syntax by the hash of a file's bytes: parsed by this process, and by earlier ones (`project.remembered`).
+"""Syntax by the hash of a file's bytes: parsed by this process, and by earlier processes (`project.remembered`).
 Parsing takes most of the time, and equal bytes have the same syntax."""
 
 
@@ -37,12 +37,13 @@ class Use(NamedTuple):
 def reached(
     file: Path, folders: Sequence[Path] = (), follow: Callable[[Path], bool] = lambda _: True
 ) -> tuple[list[Path], set[str]]:
-    """Return the files that a file imports, itself first, and the top-level modules outside the searched folders.
+    """Return a file and the files that it imports, and the top-level modules outside the searched folders.
 
-    Imports inside functions count; those for type checking alone do not. Modules are searched in the
-    file's folder, then in `folders`, then in this package's folder, as in `component.module`. A module in none of them
-    belongs to a library and is not followed. This package's `__init__` is not followed either, since it imports lazily.
-    follow: returns False for imported files to leave out. Raises UserError if a file is missing or is not Python.
+    Imports inside functions count; imports for type checking alone do not. Modules are searched in the file's folder,
+    then in `folders`, then in this package's folder, as in `component.module`. A module in none of these folders
+    belongs to a library, and its imports are not followed. The imports of this package's `__init__` are not followed
+    either, since it imports lazily. follow: a function that returns False for imported files to leave out. Raises
+    UserError if a file is missing or is not Python.
     """
     places = searched(file, folders)
     files: dict[Path, None] = {}
@@ -65,7 +66,7 @@ def searched(file: Path, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
 
 
 def direct(file: Path, places: tuple[Path, ...]) -> tuple[list[Path], set[str]]:
-    """Return the files in these folders that a file imports directly, and the other top-level modules that it imports.
+    """Return the files in these folders that a file imports directly, and the top-level modules from elsewhere.
 
     This package's `__init__` is excluded, since it imports lazily.
     """
@@ -120,12 +121,12 @@ def _resolving(file: Path, places: tuple[Path, ...]) -> Iterator[Use]:
 
 @cache
 def _located(name: str, places: tuple[Path, ...]) -> list[Path]:
-    """Return `_resolved`, cached for the process: most files import the same few modules."""
+    """Return the result of `_resolved`, cached for the process, since most files import the same few modules."""
     return _resolved(name, places)
 
 
 def _resolved(name: str, places: Iterable[Path]) -> list[Path]:
-    """Return the module's file, after the `__init__.py` of its packages; earlier `places` take precedence."""
+    """Return the `__init__.py` files of a module's packages, then its own file. Earlier `places` take precedence."""
     parts = [part for part in name.split(".") if part]
     for place in places:
         path = os.path.join(place, *parts)

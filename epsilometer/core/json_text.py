@@ -1,6 +1,6 @@
-"""Reading of others' JSON, with errors that never quote it, and writing of our own JSON.
+"""Reading of JSON from other programs, with errors that never quote it, and values for our own JSON.
 
-Our own values may be infinite or NaN, which JSON cannot express.
+Our own values may be infinite or NaN, which JSON cannot express, so `for_json` replaces them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def load(text: str | bytes) -> Any:
-    """Return the value of a JSON text. Raises ValueError, also for nesting or numbers too large for Python."""
+    """Return the value of a JSON text. Raises ValueError if it is invalid, nested too deeply, or has a huge number."""
     try:
         return json.loads(text)
     except RecursionError:

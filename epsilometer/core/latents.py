@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 
-_CELLS = 1 << 21  # coordinates of candidates' latents in memory at a time
+_CELLS = 1 << 21  # most coordinates of candidates' latents in memory at a time
 
 
 def latents_after(rewrites: Rewrites, columns: int) -> NDArray[np.float32]:

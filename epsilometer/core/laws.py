@@ -1,11 +1,11 @@
 """Exact output laws: sampling from them, and the likelihood of an output under them.
 
 A text is a sequence of units. Each unit has one law row: a distribution over the mechanism's outputs. For context-free
-mechanisms a row belongs to a word, for contextual ones to a (text, position) pair. Rows are computed on
-demand in chunks and not stored: at a vocabulary of 30,000 they would be gigabytes. A publication caches the integer
-weights of the rows it draws from, within a limit (`epsilometer.core.exact_samplers.WeightCache`).
+mechanisms a row belongs to a word, for contextual mechanisms to a (text, position) pair. Rows are computed on demand in
+chunks and are not stored, since with a vocabulary of 30,000 words they would take gigabytes. A publication caches the
+integer weights of the rows that it draws from, within a limit (`epsilometer.core.exact_samplers.WeightCache`).
 
-If a row does not sum to one, a LawError is raised: losses computed from an invalid law would be wrong and look exact.
+If a row does not sum to one, a LawError is raised. Losses computed from an invalid law would be wrong, but look exact.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Draw = Callable[
 _CELLS = 1 << 21  # law entries at a time: 16 MB per epsilon; the C library reuses blocks of up to 32 MB
 _CACHE = 1 << 16  # entries at a time, so that they stay in the processor's cache
 _NOTHING = -700.0  # nats: e^-700 adds nothing to a total of one, and smaller exponentials take eight times as long
-_ROUNDING = 1e-6  # tolerance in nats: of a row's total against one, and of an entry against its row
+_ROUNDING = 1e-6  # tolerance in nats: between a row's total and one, and between an entry and its row
 _COMPARED = 4  # rows that each call of `entries` also computes in full, for comparison
 
 
@@ -40,21 +40,22 @@ _COMPARED = 4  # rows that each call of `entries` also computes in full, for com
 class Laws:
     """The laws of the units of some texts.
 
-    rows:      for each text, the law row of each of its units.
-    outputs:   the number of outputs; the same set for every row.
+    rows:      for each text, the number of the law row of each unit.
+    outputs:   the number of outputs; every row has the same outputs.
     log_probabilities: (rows [n], epsilons) -> for each epsilon in turn, natural logarithms of probabilities
                [n, outputs]; each row's probabilities sum to one. Parts that do not depend on epsilon are computed once
                per call.
     entries:   (rows [n], outputs [n] for each epsilon, epsilons) -> for each epsilon in turn, the log-probabilities [n]
-               of these outputs alone. For laws where this costs less than whole rows.
+               of these outputs alone. Set it if this costs less than whole rows.
     draw:      (rows [n], places [m] in `rows`, ascending, epsilons, uniforms [m] for each epsilon) -> for each epsilon
-               in turn, one output per place by inverse CDF, [m]. For laws that stay on the device that computes them.
-    table:     a cache of the weights of rows, by (row, epsilon), which publications use. All laws of a mechanism share
-               it, so set it only if a row number means the same row in all of them.
+               in turn, one output per place by inverse CDF, [m]. Set it if laws stay on the device that computes them.
+    table:     a cache of the weights of rows, by (row, epsilon), for publications. All `Laws` of a mechanism share the
+               cache, so set it only if a row number means the same row in all of them.
 
-    Rows and entries are checked at every use. LawError is raised for a row of wrong shape, for probabilities that do
-    not sum to one (to 1e-6 nats), and for an entry that differs from its row. The error names the text's number and
-    epsilon. Each call of `entries` compares at most four rows.
+    Rows and entries are checked at every use. LawError is raised for a table of rows of the wrong shape, for
+    probabilities whose sum differs from one by more than 1e-6 nats, and for an entry that differs from its row. The
+    error names the epsilon, and the number of the unit and the text. Each call of `entries` is compared with at most
+    four rows.
     """
 
     rows: Ragged
@@ -103,7 +104,7 @@ class Laws:
         epsilons: Sequence[float],
     ) -> Iterator[NDArray[np.float64]]:
         first = np.full(rows.max(initial=-1) + 1, -1)
-        first[rows[::-1]] = np.arange(len(rows))[::-1]  # of equal rows, the last assignment wins
+        first[rows[::-1]] = np.arange(len(rows))[::-1]  # if a row repeats, its first place is assigned last
         distinct = np.flatnonzero(first >= 0)
         some = np.linspace(0, len(distinct) - 1, min(_COMPARED, len(distinct))).astype(np.int64)
         tables = self.log_probabilities(distinct[some], epsilons)
@@ -124,7 +125,7 @@ class Laws:
             yield values
 
     def _place(self, row: int, epsilon: float) -> str:
-        """Return the numbers of the first unit with this law row and of its text, and the epsilon; never the text."""
+        """Return the number of the first unit with this law row, its text's number, and the epsilon; never the text."""
         (units,) = np.nonzero(self.rows.values == row)
         at = at_budget(epsilon)
         if not len(units):
@@ -134,7 +135,7 @@ class Laws:
 
 
 def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Ragged]:
-    """Draw every unit of text source[t] for each trial t, at each epsilon, by inverse CDF from one uniform per unit.
+    """For each trial t and epsilon, draw every unit of the text source[t], by inverse CDF from one uniform per unit.
 
     Streams of a publication draw exactly instead (`epsilometer.core.exact_samplers`).
     Returns one Ragged [trials] of output numbers for each epsilon.
@@ -163,7 +164,7 @@ def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], n
 
 
 def _release(laws: Laws, wanted: Ragged, epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Ragged]:
-    """Draw every unit exactly. A row's weights come from the laws' cache if present."""
+    """Draw every unit exactly. A row's weights come from the laws' cache if they are cached there."""
     outputs = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
     for rows, members, places in by_row(wanted.values, laws.chunk()):
         for out, noise, weights in zip(outputs, noises, _weights(laws, rows, epsilons), strict=True):
@@ -175,7 +176,7 @@ def _release(laws: Laws, wanted: Ragged, epsilons: Sequence[float], noises: Sequ
 
 
 def _weights(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -> list[dict[int, Weights]]:
-    """Return for each epsilon the weights of these rows, by row. Missing weights are computed and cached."""
+    """For each epsilon, return the weights of these rows, by row. Missing weights are computed and cached."""
     numbers, table = rows.tolist(), WeightCache(0) if laws.table is None else laws.table
     entries = [{row: table.get((row, epsilon)) for row in numbers} for epsilon in epsilons]
     weights = [{row: entry for row, entry in each.items() if entry is not None} for each in entries]
@@ -193,9 +194,9 @@ def _weights(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -
 def log_likelihood(
     laws: Laws, texts: NDArray[np.integer], units: Sequence[Ragged], epsilons: Sequence[float]
 ) -> list[NDArray[np.float64]]:
-    """Return log P(units[epsilon][i] | texts[i]), [n] for each epsilon; minus infinity if lengths differ.
+    """For each epsilon e, return log P(units[e][i] | texts[i]), [n]; minus infinity if lengths differ.
 
-    units: n rows of outputs for each epsilon. Row i has as many units as its source, at every epsilon.
+    units: n rows of outputs for each epsilon. Row i has the same number of units at every epsilon.
     """
     rows = laws.rows.take(texts)
     fits = np.flatnonzero(rows.lengths == units[0].lengths)
@@ -207,7 +208,7 @@ def log_likelihood(
     totals = []
     for value in values:
         total = np.full(len(texts), -np.inf)
-        # Differences of the running sum would turn -inf into NaN, so impossible units are handled separately.
+        # Impossible units, with -inf, are counted separately, so that the sums stay finite.
         possible = np.isfinite(value)
         number = rows.row_numbers
         summed = np.bincount(number, np.where(possible, value, 0.0), minlength=len(fits))
@@ -229,9 +230,10 @@ def _looked_up(
 
 
 def log_softmax(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ln P [rows, outputs] of rows of logarithms that are known up to a constant per row.
+    """Return ln P [rows, outputs], from logarithms that are known up to a constant per row.
 
-    Calls scipy's function on blocks of rows that fit in the processor's cache: the same bits in a fraction of the time.
+    Calls scipy's function on blocks of rows that fit in the processor's cache, for the same bits in a fraction of the
+    time.
     """
     from scipy.special import log_softmax as of_rows  # takes 0.3 s to load; checks of settings never need it
 

@@ -15,12 +15,12 @@ from epsilometer.core.guarantees import at_budget
 from epsilometer.core.laws import log_likelihood
 from epsilometer.core.mechanism import LATENTS, TEXT, HasLaws, HasLikelihood, Mechanism, Rewrites, Writes, law_of
 
-_ROWS = 1 << 14  # rows at a time: with few candidates, the working arrays stay in the processor's cache
+_ROWS = 1 << 14  # rows at a time; if candidates are few, the working arrays stay in the processor's cache
 _MOST = 64  # most candidates for which the n x k likelihoods of an epsilon are stored
 
 
 def has_law(mechanism: Mechanism | None) -> bool:
-    """Return True if the mechanism offers its law, or the likelihood of its outputs."""
+    """Return True if the mechanism states its law, or the likelihood of its outputs."""
     # A mechanism whose settings rule out a law has None as the method.
     return any(callable(getattr(mechanism, power, None)) for power in ("laws", "log_likelihoods"))
 
@@ -28,14 +28,14 @@ def has_law(mechanism: Mechanism | None) -> bool:
 def covers(mechanism: Mechanism | None, seen: str) -> bool:
     """Return True if the likelihood covers everything that an adversary with this view (TEXT, UNITS, ...) sees.
 
-    The law describes units or latents. The text is a function of them, or of them and the source (`Writes`). In the
-    second case the likelihood accounts for the text too.
+    The law describes units or latents. The text is a function of these alone, or of these and the source (`Writes`). In
+    the second case the likelihood accounts for the text, too.
     """
     return has_law(mechanism) and seen in (TEXT, law_of(mechanism))
 
 
 def shows_more(mechanism: Mechanism | None) -> bool:
-    """Return True if the released text may reveal more of its source than the law's units do (`Writes`)."""
+    """Return True if the released text may reveal more about its source than the law's units do (`Writes`)."""
     shown: object = mechanism
     return isinstance(shown, Writes) and not getattr(shown, "text_is_units", False)
 
@@ -50,10 +50,10 @@ def log_likelihoods(
 ) -> list[NDArray[np.float64]]:
     """Return ln P(rewrite i | candidate), [n, k] for each epsilon, up to a term that is the same for all candidates.
 
-    It is the likelihood of what the law describes (`law_of`), and of the text if the text reveals more (`Writes`).
-    candidates: [n, k] numbers of texts; rewrites: n for each epsilon. Computations that do not depend on epsilon run
-    once for all epsilons. Raises TypeError for rewrites without the units that the law describes, and LawError for
-    a table of another shape, or with NaN or plus infinity.
+    It is the likelihood of the view that the law describes (`law_of`), and of the text if the text reveals more
+    (`Writes`). candidates: [n, k] numbers of texts; rewrites: n for each epsilon. Computations that do not depend on
+    epsilon run once for all epsilons. Raises TypeError for rewrites without the units that the law describes. Raises
+    LawError if a mechanism's own table has another shape, or contains NaN or plus infinity.
     """
     if isinstance(mechanism, HasLikelihood):
         tables = mechanism.log_likelihoods(texts, candidates, rewrites, epsilons)
@@ -73,8 +73,8 @@ def computed(
 ) -> Sequence[Table | None]:
     """Return `log_likelihoods` to share among attacks; None without a law, or for more than 64 candidates.
 
-    Also None if a rewrite lacks the units or latents that the law describes. With more candidates, the hits of the
-    optimal attack prove nearly as much as posteriors, and that attack computes the likelihoods in parts.
+    Also None if a rewrite lacks the units or latents that the law describes. With more than 64 candidates, the hits of
+    the optimal attack prove nearly as much as posteriors do, and this attack computes the likelihoods in parts.
     """
     behind = [output.latents if law_of(mechanism) == LATENTS else output.units for output in rewrites]
     if (
@@ -95,7 +95,7 @@ def computed(
 
 
 def posteriors(log_likelihoods: Table, slots: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return the posterior probability, [n], of the candidate in each slot under a uniform prior.
+    """Return the posterior probability [n] of the candidate in each trial's slot, under a uniform prior.
 
     log_likelihoods: [n, k]; slots: [n]. NaN if the output is impossible under every candidate.
     """
@@ -106,7 +106,7 @@ def posteriors(log_likelihoods: Table, slots: NDArray[np.integer]) -> NDArray[np
         with np.errstate(invalid="ignore"):
             odds = np.exp(columns - columns.max(axis=0))
             named = in_slots(odds, slots[part]) / odds.sum(axis=0)
-        np.round(named, 9, out=likely[part])  # the last bits of a sum may depend on the split of trials into blocks
+        np.round(named, 9, out=likely[part])  # a sum's last bits may depend on how trials are split into blocks
     return likely
 
 
@@ -118,7 +118,7 @@ def by_column(table: NDArray[np.floating]) -> Iterator[tuple[slice, NDArray[np.f
 
 
 def in_slots(columns: NDArray[np.floating], slots: NDArray[np.integer]) -> NDArray[np.floating]:
-    """Return the number in each row's slot, [rows]; columns: [k, rows], contiguous; slots: [rows]."""
+    """Return the number in each row's slot, [rows]. columns: the transpose [k, rows], contiguous; slots: [rows]."""
     rows = columns.shape[1]
     return columns.ravel().take(slots * np.int64(rows) + np.arange(rows))
 
@@ -146,7 +146,7 @@ def _by_laws(
     rewrites: Sequence[Rewrites],
     epsilons: Sequence[float],
 ) -> list[NDArray[np.float64]]:
-    """Return log-likelihoods, [n, k] for each epsilon: sums over the units, which are drawn independently."""
+    """Return log-likelihoods, [n, k] for each epsilon, as sums over the units, which are drawn independently."""
     units = [output.units for output in rewrites if output.units is not None]
     if len(units) < len(rewrites):
         raise TypeError("the likelihood needs the privatised units of every rewrite")
@@ -173,7 +173,7 @@ def _rule_out(
     rewrites: Rewrites,
     score: NDArray[np.float64],
 ) -> None:
-    """Set scores [n, k] to minus infinity, in place, where the candidate would have led to another text."""
+    """Set scores [n, k] to minus infinity, in place, where the units would give another text from the candidate."""
     assert rewrites.units is not None
     for slot in range(candidates.shape[1]):
         rows = np.flatnonzero(np.isfinite(score[:, slot]))

@@ -19,6 +19,6 @@ class LinkingAttack(Protocol):
         """Return scores [m, N] of m people's facts and N rewrites, larger for a better match.
 
         Each person wrote the source of one of the rewrites. A score depends on the facts of its row and on the
-        rewrites, not on the order of the rewrites or rows.
+        rewrites, and not on the order of rewrites or rows.
         """
         ...

@@ -1,8 +1,8 @@
 """The interface of mechanisms: texts in, texts out, and optional capabilities.
 
 A user's own mechanism is a Python file with a class or a plain function. The class has `rewrite(texts, epsilon, noise)`
-and `guarantee(epsilon)`. The function is `rewrite(text, epsilon, rng) -> str`, and has no claim. A mechanism without a
-privacy budget sets `has_budget = False`, or is a function `rewrite(text, rng) -> str`.
+and `guarantee(epsilon)`. The function is `rewrite(text, epsilon, rng) -> str`, and has no claim. If a mechanism has no
+privacy budget, its class sets `has_budget = False`, or its function is `rewrite(text, rng) -> str`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from epsilometer.core.randomness import Noise
 
 RewriteFunction = Callable[[str, float, np.random.Generator], str] | Callable[[str, np.random.Generator], str]
 
-# Views of a rewrite that an adversary may have. `releases` lists those that a mechanism publishes.
+# Views that an adversary may have of a rewrite. `releases` lists the views that a mechanism publishes.
 TEXT = "text"  # the rewritten text
 UNITS = "units"  # the privatised units behind the rewritten text
 LATENTS = "latents"  # the noisy vector that the rewritten text was decoded from
-PROVIDER = "provider"  # what a provider sees during the rewriting, besides the text
+PROVIDER = "provider"  # what a provider sees during rewriting, besides the text
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Latents:
     """Latent vectors before and after noise, one per text, float32 [n, d] each.
 
     before:  the encoded texts, clipped.
-    after:   the same vectors with noise; everything else that is released is computed from them.
+    after:   the same vectors with noise; everything else that is released is computed from `after`.
     """
 
     before: NDArray[np.float32]
@@ -69,7 +69,7 @@ class Repeated(Sequence[str]):
         return map(self.texts.__getitem__, self.numbers.tolist())
 
     def take(self, rows: NDArray[np.integer]) -> Repeated:
-        """Return the texts at these places [m], in their order."""
+        """Return the texts at these places [m], in the order of the places."""
         return Repeated(self.texts, self.numbers[rows])
 
 
@@ -78,7 +78,7 @@ class Rewrites:
     """The output of a mechanism for n texts.
 
     texts:   n rewritten texts.
-    units:   the privatised units of each text, as output numbers of the mechanism's law; None if it has no units.
+    units:   the privatised units of each text, as output numbers of the mechanism's law; None if there are none.
     latents: the vectors behind each text; None if the mechanism has none.
     outcomes: an anonymiser's outcome for each text; None for other mechanisms.
     flaws:   uint8 [n], the `Flaw` of the service's answer for each text; None without a service.
@@ -91,7 +91,7 @@ class Rewrites:
     flaws: NDArray[np.uint8] | None = None
 
     def take(self, rows: NDArray[np.integer]) -> Rewrites:
-        """Return these rows [m], in their order."""
+        """Return the rewrites with these row numbers [m], in this order."""
         return Rewrites(
             self.texts.take(rows)
             if isinstance(self.texts, Repeated)
@@ -107,11 +107,11 @@ class Rewrites:
 class Unread:
     """Counts of truncated texts, out-of-vocabulary words and texts far from public ones. Two counts can be added.
 
-    cut, texts:      truncated texts (longer than the mechanism reads or writes), and all texts. texts is 0 if length is
-                     unlimited.
+    cut, texts:      truncated texts (longer than the mechanism reads or writes), and all texts. texts is 0 if the
+                     mechanism has no limit on length.
     unknown, words:  out-of-vocabulary words, and all words. words is 0 if the mechanism has no vocabulary.
-    far, compared:   texts unlike every public text that the mechanism chooses among, and texts compared. compared is 0
-                     if the mechanism does not choose among public texts.
+    far, compared:   texts unlike every public text that the mechanism chooses among, and all texts compared with public
+                     texts. compared is 0 if the mechanism does not choose among public texts.
     """
 
     cut: int = 0
@@ -133,7 +133,7 @@ class Unread:
 
     @property
     def cut_share(self) -> float | None:
-        """The share of truncated texts; None if length is unlimited."""
+        """The share of truncated texts; None if the mechanism has no limit on length."""
         return self.cut / self.texts if self.texts else None
 
     @property
@@ -159,7 +159,7 @@ class HasDistance(Protocol):
     """A mechanism whose claim for two texts is epsilon times a distance between them."""
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Return [n] distances of text pairs [n, 2], infinite if the claim does not cover the pair.
+        """Return [n] distances of text pairs [n, 2]; infinite for a pair that the claim does not cover.
 
         epsilon: the budget of the claim, since a distance may be capped at a value that depends on it.
         """
@@ -177,9 +177,9 @@ class HasLaws(Protocol):
 
 @runtime_checkable
 class HasReadings(Protocol):
-    """A mechanism whose forward pass does not depend on epsilon and dominates the running time, so it can be cached.
+    """A mechanism whose forward pass does not depend on epsilon, and is cached since it takes most of the time.
 
-    Rewriting, attacking and the exact loss run in separate processes and share the cache.
+    Rewriting, attacks and the exact loss run in separate processes, which share the cache.
     """
 
     def read(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -223,11 +223,11 @@ class DrawsBetween(Protocol):
 class Writes(Protocol):
     """A mechanism whose text may reveal more of its source than the units do, such as layout or unchanged words.
 
-    `text_is_units` is true if settings rule this out: the text is then a function of the units alone.
+    `text_is_units` is true if the settings rule out such a leak: the text is then a function of the units alone.
     """
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
-        """Return the released text for each of n texts. It depends only on the text and its units."""
+        """Return the released text for each of n source texts. It depends only on the source text and its units."""
         ...
 
 
@@ -278,7 +278,7 @@ class HasUnread(Protocol):
 
 @runtime_checkable
 class HasInputs(Protocol):
-    """A mechanism whose one-unit inputs can be listed, for exhaustive checks."""
+    """A mechanism whose inputs of one unit can be listed, for exhaustive checks."""
 
     @property
     def inputs(self) -> Sequence[str]:
@@ -305,15 +305,15 @@ class HasPublicTexts(Protocol):
 class MovesVectors(Protocol):
     """A mechanism that adds continuous noise to the vector of each unit, and computes its output from the noisy points.
 
-    If the noise z has a density proportional to e^(-epsilon ||z||), the densities of the noisy points of two vectors x
-    and x' differ by a factor of at most e^(epsilon ||x - x'||) everywhere. Any output's probabilities then differ by at
-    most that factor, which is a claim of epsilon times the Euclidean distance.
+    Let the noise z have a density proportional to e^(-epsilon ||z||). Then the densities of the noisy points of two
+    vectors x and x' differ by a factor of at most e^(epsilon ||x - x'||) everywhere. So an output's two probabilities
+    differ by at most this factor, which proves a claim of epsilon times the Euclidean distance.
     """
 
     def moved(
         self, texts: Sequence[str], epsilon: float, noise: Noise
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return the vectors [n, d] of texts of one unit, and the noisy points from which `rewrite` computes.
+        """For n texts of one unit, return the vectors [n, d], and the noisy points from which `rewrite` computes.
 
         The claim's distance is Euclidean in these coordinates. None if the output depends on more than the noisy point.
         """
@@ -324,7 +324,7 @@ class MovesVectors(Protocol):
 class Directions:
     """The directions of units, and the concentrations of the von Mises-Fisher draws around them.
 
-    rows: the row in `units` of each unit of each text. units: float64 [W, d], directions of length 1. concentrations:
+    rows: for each unit of each text, its row in `units`. units: float64 [W, d], directions of length 1. concentrations:
     [W], the kappa of each direction.
     """
 
@@ -335,10 +335,10 @@ class Directions:
 
 @runtime_checkable
 class TurnsVectors(Protocol):
-    """A mechanism that draws a direction around that of each unit, and computes its output from the drawn directions.
+    """A mechanism that draws a direction around each unit's direction, and computes its output from the drawn ones.
 
-    The draws are independent and von Mises-Fisher (`core/von_mises_fisher.py`). The losses of the drawn directions are
-    upper bounds on the losses of the text.
+    The draws are independent and follow von Mises-Fisher laws (`core/von_mises_fisher.py`). The losses of the drawn
+    directions are upper bounds on the losses of the text.
     """
 
     def directions(self, texts: Sequence[str], epsilon: float) -> Directions:
@@ -346,13 +346,13 @@ class TurnsVectors(Protocol):
         ...
 
     def turned(self, texts: Sequence[str], epsilon: float, noise: Noise) -> NDArray[np.float64]:
-        """Return the drawn directions [n, d] of texts of one unit, as `rewrite` draws them."""
+        """For n texts of one unit, return the directions [n, d] that `rewrite` draws."""
         ...
 
 
 @runtime_checkable
 class HasBound(Protocol):
-    """A mechanism whose law gives an upper bound on loss minus claim, without enumerating outputs."""
+    """A mechanism whose law gives an upper bound on the loss minus the claimed loss, without enumerating outputs."""
 
     def excess_bound(self, epsilon: float) -> float | None:
         """Return the bound in nats over all inputs and outputs; at most 0 if the claim is true. None: no bound."""
@@ -382,7 +382,7 @@ class OneOfGrid(ABC):
 
 @runtime_checkable
 class TakesRepeated(Protocol):
-    """A mechanism that takes `Repeated` texts, since it works faster than texts can be copied."""
+    """A mechanism that takes `Repeated` texts: it is so fast that copying repeated texts would take longer."""
 
     takes_repeated: bool
 
@@ -392,7 +392,7 @@ Truths = Mapping[str, Mapping[str, str]]  # true classes, by text and label
 
 @runtime_checkable
 class TakesTruths(Protocol):
-    """A mechanism that uses the true classes of texts where known, and the predictions of its classifiers elsewhere."""
+    """A mechanism that uses a text's true classes if they are known, and else its classifiers' predictions."""
 
     def with_truths(self, truths: Truths) -> Mechanism:
         """Return the mechanism with the true classes of texts. Raises UserError for a class unknown to it."""
@@ -400,14 +400,14 @@ class TakesTruths(Protocol):
 
 
 def wants_all(mechanism: Mechanism) -> bool:
-    """Return whether a mechanism takes all texts in one call, since every call is expensive (it starts a program)."""
+    """Return whether a mechanism takes all texts in one call, because every call is expensive (starts a program)."""
     return bool(getattr(mechanism, "wants_all", False))
 
 
 def releases(mechanism: Mechanism | None) -> frozenset[str]:
     """Return the views that a mechanism publishes (its `releases`); the text alone by default.
 
-    The units are among them if the released text determines the units.
+    The units are among these views if the released text determines the units.
     """
     return getattr(mechanism, "releases", frozenset({TEXT}))
 
@@ -418,7 +418,7 @@ def law_of(mechanism: Mechanism | None) -> str:
 
 
 def is_control(mechanism: Mechanism | None) -> bool:
-    """Return whether a mechanism exists to check the audit and not for use (`control = True`)."""
+    """Return whether a mechanism is a control (`control = True`): it checks the audit, and is not for use."""
     return bool(getattr(mechanism, "control", False))
 
 
@@ -430,8 +430,8 @@ def has_budget(mechanism: Mechanism) -> bool:
 def budgets(mechanism: Mechanism, epsilons: Sequence[float] | None, setting: str = "epsilons") -> Sequence[float]:
     """Return the budgets to rewrite at: `epsilons`, or only NO_BUDGET for a mechanism without a privacy budget.
 
-    Raises UserError, which names the `setting`, for an epsilon out of range, for missing epsilons, and for epsilons of
-    a mechanism without a budget: otherwise a table would show a budget without effect.
+    Raises UserError with the `setting` for an epsilon out of range, and for missing epsilons. Epsilons for a mechanism
+    without a budget are also an error, since a table would show a budget that has no effect.
     """
     if epsilons is not None:
         check_epsilons(epsilons, setting)
@@ -477,7 +477,7 @@ def check_guarantees(mechanism: Mechanism, epsilons: Sequence[float]) -> None:
 class FunctionMechanism:
     """A plain function as a mechanism without a claim: `rewrite(text, epsilon, rng) -> str`, or `rewrite(text, rng)`.
 
-    has_budget: whether the function takes an epsilon.
+    has_budget: True if the function takes an epsilon.
     """
 
     def __init__(self, function: RewriteFunction) -> None:
@@ -514,7 +514,7 @@ class FunctionMechanism:
 
 
 def _takes(function: Callable[..., str], arguments: int) -> bool:
-    """Return whether a function takes this many positional arguments. An unknown signature counts as three."""
+    """Return whether a function takes this many positional arguments; three, if its signature is unknown."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -539,9 +539,10 @@ def _signature(function: Callable[..., str]) -> str:
 
 
 def build_mechanism(name: str, settings: Mapping[str, Any], resource: str | None, setting: str) -> Mechanism:
-    """Build a mechanism by its name or the path of its file. Fast, since models are loaded at first use.
+    """Build a mechanism by its name or the path of its file. This is fast, since models are loaded at first use.
 
-    resource: the file it reads, passed to a class with a setting `resource`. setting: the name of `settings` in errors.
+    resource: the file that the mechanism reads, passed to a class with a setting `resource`. setting: the name of
+    `settings` in errors.
     """
     definition = find("mechanisms", name, "rewrite")
     if inspect.isfunction(definition):

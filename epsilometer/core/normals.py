@@ -4,19 +4,21 @@ There are two samplers, one for audits and one for releases:
 
 - **Audits** (seeded generator): Box and Muller 1958. A radius sqrt(-2 ln u) from 40 random bits, in float64, is
   multiplied by the cosine and sine of an angle from 24 bits, in float32. This costs half as much as numpy's float32
-  normals. Numbers end at 7.5 deviations, beyond which a normal law has probability below 1e-13, and there are 2^24
-  angles; no statistic over a training can detect either. Only noise on a model's parameters is sampled this way.
+  normals. No number exceeds 7.5 deviations, beyond which a normal law has probability below 1e-13. There are only 2^24
+  angles. No statistic over a training can detect these two limits. Only noise on a model's parameters is sampled this
+  way.
 - **Releases** (operating system's generator): the inverse CDF, in float64, of a uniform number of 63 bits in (0, 1/2),
-  with a random sign; up to 9.1 deviations. Sums with such noise are rounded to a public grid (`on_grid`).
+  with a random sign. Numbers reach up to 9.1 deviations. Sums with this noise are rounded to a public grid (`on_grid`).
 
 The cost of rounding in a release: let g, between 1/16 and 1/8, be the grid's step in deviations of the noise. Rounding
 to a public grid is post-processing, so with an exact Gaussian it would cost nothing. The sampled number differs from
-the exact quantile by at most a relative 2^-48 (`test_normals.py`), and the 63-bit number from an exactly uniform one by
-2^-64 or a relative 2^-53. So the bounds of the grid cell around a value of t deviations move by at most t 2^-48, and
-its probability changes by a relative t 2^-47 / g, which is at most 2^-40 within 8 deviations. Beyond 8 deviations the
-probability is 1.3e-15. A step on d numbers that is (epsilon, delta)-private in exact arithmetic is therefore (epsilon +
-eta, delta e^eta + tau)-private, with eta = d 2^-39 and tau = d 2^-48: 1.1e-6 and 2.1e-9 for 592,130 numbers. The
-discrete Gaussian of `core.exact_samplers` would avoid this, but takes 100 times as long.
+the exact quantile by at most a relative 2^-48 (`test_normals.py`). The 63-bit number differs from an exactly uniform
+number by 2^-64 or a relative 2^-53. So the bounds of the grid cell around a value of t deviations move by at most
+t 2^-48. The probability of this cell changes by a relative t 2^-47 / g, which is at most 2^-40 within 8 deviations.
+Beyond 8 deviations the probability is 1.3e-15. Take a step on d numbers that is (epsilon, delta)-private in exact
+arithmetic. With this noise it is (epsilon + eta, delta e^eta + tau)-private, with eta = d 2^-39 and tau = d 2^-48. For
+592,130 numbers, eta is 1.1e-6 and tau is 2.1e-9. The discrete Gaussian of `core.exact_samplers` has no such cost, but
+takes 100 times as long.
 """
 
 from __future__ import annotations
@@ -72,6 +74,6 @@ def _pairs(bits: NDArray[np.uint64], cosines: NDArray[np.float32], sines: NDArra
 
 
 def _quantiles(bits: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Return the normal quantile of each random word: 63 bits are a number in (0, 1/2), the last bit is the sign."""
+    """Return the normal quantile of each random word: 63 bits give a number in (0, 1/2), the last bit the sign."""
     below = ndtri(((bits >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64)
     return np.where(bits & np.uint64(1), -below, below)

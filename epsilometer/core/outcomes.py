@@ -1,6 +1,6 @@
 """Outcomes of anonymisers, one per text: status, number of changed words, and number of queries.
 
-The status tells which texts were released unchanged.
+The status also tells if a text was released unchanged.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Outcomes:
     status:       n statuses, each one of STATUSES.
     changed:      int64 [n], the number of changed words.
     words:        int64 [n], the number of words.
-    asked:        int64 [n], queries to auxiliary classifiers: distinct texts per classifier.
+    asked:        int64 [n], queries to auxiliary classifiers, counted as distinct texts per classifier.
     asked_victim: int64 [n], queries to the victim, counted in the same way.
     """
 
@@ -75,7 +75,7 @@ class Outcomes:
 
     @classmethod
     def join(cls, parts: Sequence[Outcomes]) -> Outcomes:
-        """Return the outcomes of all parts, one after the other; at least one part."""
+        """Return the outcomes of all parts (at least one), one part after the other."""
         status = [status for part in parts for status in part.status]
         return cls(status, *map(np.concatenate, zip(*(part._counts for part in parts), strict=True)))
 
@@ -89,7 +89,7 @@ class Outcomes:
 
     @classmethod
     def of(cls, table: pl.DataFrame) -> Outcomes | None:
-        """Return the outcomes in a table of rewrites; None if it has none."""
+        """Return the outcomes in a table of rewrites; None if the table lacks an outcome."""
         if "status" not in table.columns or table["status"].has_nulls():
             return None
         return cls(table["status"].to_list(), *(table[name].to_numpy() for name in COLUMNS if name != "status"))

@@ -1,4 +1,4 @@
-"""Rows of unequal length in two flat arrays, so that word-level work needs no loop over tokens."""
+"""Rows of unequal length in two flat arrays, so that work on words needs no loop over texts."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Ragged:
 
     @classmethod
     def from_lengths(cls, values: NDArray[np.integer], lengths: NDArray[np.integer]) -> Ragged:
-        """Return rows of these lengths [rows], cut from flat values [total]."""
+        """Return the flat values [total], split into rows of these lengths [rows]."""
         offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         return cls(values, offsets)
 
     @classmethod
     def single(cls, values: NDArray[np.integer]) -> Ragged:
-        """Return rows of one value each: values [rows]."""
+        """Return the values [rows] as rows of one value each."""
         return cls(values, np.arange(len(values) + 1))
 
     @classmethod

@@ -1,13 +1,13 @@
 """Named random streams, one for each trial, counter-based and vectorised over trials.
 
 The generator is Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), computed on
-arrays: the n-th number of a trial is a pure function of (key, trial, n). So a trial's rewrite cannot depend on the
+arrays. The n-th number of a trial is a pure function of (key, trial, n). So a trial's rewrite cannot depend on the
 batch size, the order, the worker count or the other trials. The key is a hash of the stream's name.
 
-A seeded stream is reproducible, but anyone who knows the seed can undo the noise. It suits audits, not publication.
-`Noise.operating_system` draws from the operating system instead. Its streams have exact samplers
-(`epsilometer.core.exact_samplers`), which every mechanism with a claim then uses. Training draws from numpy generators,
-which then also take their bits from the operating system (`epsilometer.core.system`).
+A seeded stream is reproducible, but anyone who knows the seed can undo the noise. So seeded streams suit audits, not
+publication. For publication, `Noise.operating_system` draws from the operating system. Its streams have exact samplers
+(`epsilometer.core.exact_samplers`), which every mechanism with a claim uses in a publication. Training draws from numpy
+generators, which in a publication also take their bits from the operating system (`epsilometer.core.system`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _CHUNK = 1 << 14  # counters at a time: the working arrays stay in the processor
 def _rounds(work: NDArray[np.uint64], key: tuple[int, int], done: int = 0) -> tuple[NDArray[np.uint64], ...]:
     """Return Philox4x32-10 of counters under one key: four words [n], each of 32 bits stored in 64.
 
-    work: [5, n], four rows of counters (or their state after `done` rounds) and a spare row. It is overwritten, since
-    allocating arrays would take longer than the arithmetic. The result is a view of it.
+    work: [5, n], four rows of counters (or their state after `done` rounds) and a spare row. `work` is overwritten,
+    since allocating arrays would take longer than the arithmetic. The result is a view of `work`.
     """
     x0, x1, x2, x3, spare = work
     for k0, k1 in _round_keys(key)[done:]:
@@ -55,7 +55,7 @@ def _rounds(work: NDArray[np.uint64], key: tuple[int, int], done: int = 0) -> tu
 def _first_rounds(
     work: NDArray[np.uint64], trials: NDArray[np.uint64], block: int, key: tuple[int, int]
 ) -> tuple[NDArray[np.uint64], ...]:
-    """Return `_rounds` for one block number and trials [n] below 2^32. Half of each early round is scalar."""
+    """Return `_rounds` for one block number and trials [n] below 2^32. Half of each early round is on scalars."""
     x0, x1, x2, x3, spare = work
     keys = [[int(word) for word in words] for words in _round_keys(key)[:3]]
     (m0, m1), low = map(int, _MULTIPLIER), int(_LOW)
@@ -88,7 +88,7 @@ def _round_keys(key: tuple[int, int]) -> list[list[NDArray[np.uint64]]]:
 
 
 def open_unit(words: NDArray[np.uint64], out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return for each word of 64 random bits the midpoint of one of 2^53 cells of (0, 1): never 0, never 1."""
+    """For each word of 64 random bits, return the midpoint of one of 2^53 cells of (0, 1): never 0, never 1."""
     out = np.empty(words.shape) if out is None else out
     out[...] = words >> _CELL
     out += 0.5  # the last cell rounds up to 2^53
@@ -101,7 +101,7 @@ class Noise:
     """Random streams, one for each of n trials.
 
     trials: int64 [n], the numbers of the trials; key: two 32-bit words, or None for the operating system's randomness.
-    exact:  the samplers of a publication; None for a seeded stream, whose draws are rounded to floating point.
+    exact:  the samplers of a publication; None for a seeded stream, whose draws use rounded floating-point numbers.
     """
 
     trials: NDArray[np.int64]

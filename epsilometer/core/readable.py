@@ -1,4 +1,4 @@
-"""Checks that refuse invalid names, pipes, devices and circular links before a path is read."""
+"""Checks of a path before it is read: invalid names, pipes, devices, sockets and circular links are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits on the resources of programs, endpoints and files: seconds, bytes, nodes.
+"""Limits on the resources of programs, endpoints and files: seconds, bytes, YAML nodes and processes.
 
 Each limit stops something that could otherwise run forever or fill the memory. Limits cannot change a result, so the
 environment sets them, not params.yaml.
@@ -15,7 +15,7 @@ from epsilometer.core.errors import UserError
 
 @dataclass(frozen=True)
 class Limit:
-    """A whole number > 0: the environment variable `variable`, or `default`."""
+    """A whole number > 0: the value of the environment variable `variable`, or `default`."""
 
     variable: str
     default: int
@@ -37,7 +37,7 @@ class Limit:
         return f"to allow more, raise {self.variable} (now {self.value})"
 
 
-EXIT_SECONDS = Limit("EPSILOMETER_EXIT_SECONDS", 30)  # from the end of the work (or Ctrl-C) to the end of the process
+EXIT_SECONDS = Limit("EPSILOMETER_EXIT_SECONDS", 30)  # from the end of the work, or Ctrl-C, to the process's end
 YAML_NODES = Limit("EPSILOMETER_YAML_NODES", 100_000)  # values or lines that aliases may repeat in a parameter file
 COMMAND_SECONDS = Limit("EPSILOMETER_COMMAND_SECONDS", 3600)  # seconds for one batch of an audited program
 COMMAND_BYTES = Limit("EPSILOMETER_COMMAND_BYTES", 1 << 28)  # output of the audited program
@@ -45,7 +45,7 @@ UNPACKED_BYTES = Limit("EPSILOMETER_UNPACKED_BYTES", 1 << 30)  # unpacked size o
 ENDPOINT_SECONDS = Limit("EPSILOMETER_ENDPOINT_SECONDS", 60)  # seconds for a request, from the first byte to the last
 ENDPOINT_BYTES = Limit("EPSILOMETER_ENDPOINT_BYTES", 1 << 24)  # size of an answer
 PROCESSES = Limit("EPSILOMETER_PROCESSES", 4096)  # processes and threads that a stage or command may add
-_RATIO = 10  # a text compresses to a fifth of its size at best
+_RATIO = 10  # allowed ratio of sizes; a text compresses to a fifth of its size at best
 
 
 def unpacked(path: Path) -> int:

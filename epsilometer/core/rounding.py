@@ -1,8 +1,8 @@
 """Rounding of displayed numbers: no displayed bound claims more than was proved.
 
 Tables show four significant digits (`written`), sentences and pages a fixed number of decimals (`rounded`). In tables
-the column determines the direction: lower bounds (`loss`, `average_low`) are rounded down, upper bounds (`upper`,
-`tpr_high`) and p-values up, and all other numbers to the nearest.
+the column determines the direction of rounding. Lower bounds (`loss`, `average_low`) are rounded down, upper bounds
+(`upper`, `tpr_high`) and p-values up, and all other numbers to the nearest.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
 DOWN, UP, NEAREST = ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN
-NOT_TESTABLE = "not testable"  # replaces a lower bound of 0 that no outcome could have raised
+NOT_TESTABLE = "not testable"  # shown for a lower bound of 0 that no outcome could have raised
 _DIGITS = 4
 _MOST = 12  # most decimals
-_SLACK = 1e-9  # floating-point error of a decimal: 0.29 is stored as a little less
+_SLACK = 1e-9  # allowed for a decimal's floating-point error: 0.29 is stored as a little less
 _DOWN = re.compile(r"(?:.*_)?(?:loss|low|lower|ceiling)(?:_[12])?|loss_at_delta|worst_output")
 _UP = re.compile(r"(?:.*_)?(?:upper|high)(?:_[12])?|delta_at_4(?:_[12])?|p_value")
 
@@ -35,9 +35,9 @@ def written(column: str, value: float, ceiling: float | None = None) -> str:
 
 
 def cell(point: float, low: float, high: float) -> str:
-    """Return a figure with its interval for a table, `.82 [.6, 1.1]`: bounds rounded outward, no zeros in front.
+    """Return a figure with its interval for a table, `.82 [.6, 1.1]`: bounds rounded outward, no leading zeros.
 
-    Two decimals below 10, one below 100, none above.
+    If all three numbers are below 10, they get two decimals; if all are below 100, one decimal; else none.
     """
     largest = max((abs(value) for value in (point, low, high) if math.isfinite(value)), default=0.0)
     decimals = 2 if largest < 10 else 1 if largest < 100 else 0
@@ -54,7 +54,7 @@ def _short(value: float, decimals: int, way: str) -> str:
 
 
 def beside(value: float, limit: float, way: str, decimals: int = 2) -> str:
-    """Return a number with enough decimals, at least two, to stay strictly on its side of a limit.
+    """Return a number with at least `decimals` decimals, and enough to show it strictly on its side of a limit.
 
     way: as in `rounded`. A number equal to the limit (up to rounding errors) is shown like the limit.
     """
@@ -70,6 +70,6 @@ def beside(value: float, limit: float, way: str, decimals: int = 2) -> str:
 
 
 def rounded(value: float, decimals: int, way: str) -> float:
-    """Return a finite number rounded to this many decimals. way: DOWN for lower bounds, UP for upper, else NEAREST."""
+    """Return a finite number, rounded to this many decimals. way: DOWN for lower bounds, UP for upper, else NEAREST."""
     exact = Decimal.from_float(value + {DOWN: _SLACK, UP: -_SLACK, NEAREST: 0.0}[way])
     return float(exact.quantize(Decimal(1).scaleb(-decimals), way, Context(prec=400))) + 0.0  # + 0.0 avoids -0

@@ -1,13 +1,14 @@
-"""A study: sections of params.yaml, stages, sections of the report and commands that the core does not know.
+"""A study adds sections of params.yaml, stages, sections of the report and commands, unknown to the core.
 
-The core imports no study. It finds each by an entry point in the group `epsilometer.studies`, which gives an object:
+The core imports no study. It finds each study by an entry point in the group `epsilometer.studies`, which names an
+object:
 
     [project.entry-points."epsilometer.studies"]
     lengths = "epsilometer_lengths.study:STUDY"
 
-A module of the study's package defines the object's class. Every command loads this module, so its methods import heavy
-packages themselves. No stage imports the module. The package may contain `stages.yaml`, and the body of each stage in
-`stages/NAME.py`.
+A module of the study's package defines the object's class. Every command loads this module, so methods of the class
+import heavy packages only when called. No stage imports the module. The package may contain `stages.yaml`, and the body
+of each stage in `stages/NAME.py`.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 class AttackKind:
     """A kind of attack that `epsilometer check attack` tests.
 
-    folder: the kind of the shipped attacks, as in `component.shipped`. method: the method that an attack of this kind
-    defines. check: runs the conformance tests of an attack and returns their results.
+    folder: the kind of component, as in `component.shipped`. method: the method that an attack of this kind defines.
+    check: a function that runs the conformance tests of an attack and returns their results.
     """
 
     folder: str
@@ -53,7 +54,7 @@ class ModelUse:
 
 
 class Study(Protocol):
-    """One study. A subclass overrides what its study provides; the defaults are empty.
+    """One study. A subclass overrides the members for what its study provides. By default, they are empty.
 
     The argument `params` of a method is the whole of params.yaml, as an instance of the class that `params()` returns.
     """
@@ -65,7 +66,7 @@ class Study(Protocol):
     """
 
     names: Sequence[str] = ()
-    """Names that the study adds to the package `epsilometer`, as "module:name"."""
+    """Names that the study adds to the package `epsilometer`, each as "module:name"."""
 
     @property
     def package(self) -> str:
@@ -101,7 +102,7 @@ class Study(Protocol):
         return
 
     def check_mechanism(self, params: Any, cell: Any, mechanism: Any, place: str) -> None:
-        """Raise UserError for a mechanism whose settings do not fit the study's. place: its place in params.yaml."""
+        """Raise UserError for a mechanism that does not fit the study's settings. place: its place in params.yaml."""
         return
 
     def models(self, params: Any) -> Iterable[str]:
@@ -117,7 +118,7 @@ class Study(Protocol):
         return ()
 
     def accepted(self, params: Any) -> Iterable[str]:
-        """Return the stages whose results a baseline stores, such as anonymity@reviews."""
+        """Return the names of the stages whose results a baseline stores, such as anonymity@reviews."""
         return ()
 
     def measure(self, params: Any, folder: Path) -> Mapping[Any, Any]:
@@ -137,8 +138,8 @@ class Study(Protocol):
 def studies() -> tuple[Study, ...]:
     """Return the installed studies, in the order of their names.
 
-    Raises UserError if a study shipped with epsilometer is not installed, two studies have the same name, or one cannot
-    be loaded.
+    Raises UserError if a study shipped with epsilometer is not installed, if two studies have the same name, or if a
+    study cannot be loaded.
     """
     points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
     names = [point.name for point in points]

@@ -1,12 +1,12 @@
 """The syntax of a Python file: a hash that ignores prose and layout, and the imports. Nothing is executed.
 
-The tree is written out node by node, without empty fields. So, unlike a hash of `ast.dump`, this hash is the same under
-Python 3.11 and newer. The hash ignores quotes, parentheses, trailing commas and implicit joins of strings; a hash of
-tokens would not. It also ignores docstrings, other bare strings, comments and blocks for type checking.
+The syntax tree is written out node by node, without empty fields. So this hash is the same under Python 3.11 and newer,
+unlike a hash of `ast.dump`. Unlike a hash of tokens, it ignores quotes, parentheses, trailing commas and implicit joins
+of strings. It also ignores docstrings, other bare strings, comments and blocks for type checking.
 
-Imports are stored apart from the tree, so that a module can move. A name that only one import binds is replaced by a
-number, in order of first use: `atomic.write_text` and `files.write_text` are equal after `from core import atomic` and
-`from core import files`.
+Imports are stored apart from the tree, so that a moved module changes no hash. A name that only one import binds is
+replaced by a number, in order of first use. So `atomic.write_text` after `from core import atomic` has the same hash as
+`files.write_text` after `from core import files`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-_IGNORED = {"ctx", "kind", "type_comment", "type_ignores"}  # implied by other fields, or without effect
+_IGNORED = {"ctx", "kind", "type_comment", "type_ignores"}  # fields that other fields imply, or that have no effect
 _BODIES = ("body", "orelse", "finalbody")
 
 
@@ -32,11 +32,11 @@ class Import(NamedTuple):
     name: str
     """The name within the module; empty for `import a`."""
     bound: str
-    """The name in the file, or the number that replaces it. A name with other bindings also has the import's place."""
+    """The name in the file, or the number that replaces it; with the import's place if the name has other bindings."""
 
 
 class Syntax(NamedTuple):
-    """The hash of a file's tree, empty for a file without code, and its imports."""
+    """The hash of a file's tree (empty for a file without code), and the file's imports."""
 
     tree: str
     imports: list[Import]
@@ -73,7 +73,7 @@ def _is_for_types(test: ast.expr) -> bool:
 
 
 def _aliases(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[list[str], int, str, str]]:
-    """Yield for each import the possible modules, the level, the name in the module, and the name in the file."""
+    """For each import, yield the possible modules, the level, the name in the module, and the name in the file."""
     for alias in node.names:
         if isinstance(node, ast.Import):
             yield [alias.name], 0, "", alias.asname or alias.name
@@ -86,8 +86,8 @@ def _aliases(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[list[str], int
 def _bound_once(tree: ast.AST) -> dict[str, bool]:
     """Return the names that only one import binds, each with True if the import has no `as`.
 
-    The same import may occur in several places, and its position does not matter. Python's built-in names are excluded,
-    and so is every name in a file with a `from a import *`.
+    The same import may occur in several places, and the position does not matter. Python's built-in names are excluded.
+    In a file with `from a import *`, all names are excluded.
     """
     sources: defaultdict[str, set[tuple[str, int, str]]] = defaultdict(set)
     others = set(dir(builtins))
@@ -131,7 +131,7 @@ def _written(tree: ast.Module, plain: set[str]) -> tuple[list[str], dict[str, in
 
 
 def _fields(node: ast.AST) -> Iterator[Any]:
-    """Yield the parts of a node that are written out: its kind, the names of its fields, and their values."""
+    """Yield the parts of a node that are written out: its kind, the names of its fields, and the fields' values."""
     yield f"{type(node).__name__}("
     for field, value in ast.iter_fields(node):
         if field in _IGNORED or value is None or value == []:
@@ -149,7 +149,7 @@ def _fields(node: ast.AST) -> Iterator[Any]:
 
 
 def _joined(values: list[ast.expr]) -> Iterator[ast.expr]:
-    """Yield the parts of an f-string with its texts joined, since versions of Python split them differently."""
+    """Yield the parts of an f-string, with adjacent texts joined, since versions of Python split texts differently."""
     text = ""
     for part in values:
         if isinstance(part, ast.Constant):
@@ -164,12 +164,12 @@ def _joined(values: list[ast.expr]) -> Iterator[ast.expr]:
 
 
 def _value(value: Any) -> str:
-    """Return a constant as ASCII text; the result of `repr` depends on the version of Python for new characters."""
+    """Return a constant as ASCII text. For new characters, the result of `repr` depends on the version of Python."""
     return f"{type(value).__name__} {hex(value) if type(value) is int else ascii(value)}"
 
 
 def _listed(imports: list[tuple[Any, int]], once: Mapping[str, bool], numbers: Mapping[str, int]) -> Iterator[Import]:
-    """Yield the imports, each with its name in the code. A name with several bindings gets the import's place."""
+    """Yield the imports, each with its name in the code. A name with several bindings also gets the import's place."""
     competing = 0
     for node, place in imports:
         for modules, level, name, bound in _aliases(node):

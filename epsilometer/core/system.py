@@ -1,9 +1,9 @@
 """A numpy generator that draws every bit from the operating system, for publications.
 
 numpy's own generators are invertible: an adversary who sees enough of their numbers can compute all others. `generator`
-gives numpy 64-bit words from the operating system instead, through numpy's documented C interface for bit generators
-("Extending"), so all of numpy's distributions are available. Each number takes about 0.5 microseconds; `words` returns
-many words at once.
+instead gives numpy 64-bit words from the operating system. It uses numpy's documented C interface for bit generators
+("Extending"), so all of numpy's distributions are available. Each number takes about 0.5 microseconds; `words` is
+faster, since it returns many words at once.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def generator() -> np.random.Generator:
 
 
 def is_system(generator: np.random.Generator) -> bool:
-    """Return whether a generator comes from `generator`, so that its draws may be published."""
+    """Return True if a generator comes from `generator`, so that its draws may be published."""
     return isinstance(generator.bit_generator, _SystemBits)
 
 
 def words(generator: np.random.Generator, count: int) -> Words:
-    """Return [count] words of 64 random bits; a system generator reads them in one request."""
+    """Return [count] words of 64 random bits. For a system generator, one request reads all of them."""
     if is_system(generator):
         return system_words(count)
     return generator.integers(0, np.iinfo(np.uint64).max, count, np.uint64, endpoint=True)

@@ -37,11 +37,11 @@ __all__ = [
 Schema = Mapping[str, pl.DataType | type[pl.DataType]]
 
 
-_ROWS = 1 << 16  # rows per row group: fixed, so that the file does not depend on how many rows each call writes
+_ROWS = 1 << 16  # rows per row group; fixed, so that the file does not depend on the number of rows per call
 
 
 def check(table: pl.DataFrame, schema: Schema, name: str) -> pl.DataFrame:
-    """Return the table if it has the schema's columns with their types (more are allowed); else raise UserError."""
+    """Return the table if it has the schema's columns and types; else raise UserError. More columns are allowed."""
     for column, dtype in schema.items():
         if column not in table.columns:
             raise UserError(f"{name} has no column {column!r}; its columns are {', '.join(table.columns)}", "EPS-C063")
@@ -51,7 +51,7 @@ def check(table: pl.DataFrame, schema: Schema, name: str) -> pl.DataFrame:
 
 
 def read(path: Path | str, schema: Schema) -> pl.DataFrame:
-    """Read a stage's table. Raises UserError, which names the path, for a missing or damaged file or another schema."""
+    """Read a stage's table. Raises UserError with the path for a missing or damaged file, or for another schema."""
     try:
         table = pl.read_parquet(path)
     except FileNotFoundError:
@@ -67,7 +67,7 @@ def at_epsilon(table: pl.DataFrame, epsilon: float | None) -> pl.DataFrame:
 
 
 class Writer:
-    """Writer of a table in pieces. The file appears under its name only when everything was written.
+    """Writer of a table in pieces. The file appears under its name only after everything is written.
 
     Use as a context manager; an exception inside leaves no file behind.
     """
@@ -124,15 +124,15 @@ def write_array(array: NDArray[Any], path: Path | str) -> None:
     with whole(path) as file:
         try:
             np.save(file, array, allow_pickle=False)
-        except OSError as error:  # numpy's message gives the bytes written, not the cause
+        except OSError as error:  # numpy's message states the bytes written, not the cause
             raise OSError(error.errno or errno.ENOSPC, os.strerror(error.errno or errno.ENOSPC), str(path)) from error
 
 
 class ArrayWriter:
-    """Writer of a float32 array [rows, columns] as .npy, rows in any order. The file appears at the end.
+    """Writer of a float32 array [rows, columns] as .npy, with rows in any order. The file appears at the end.
 
-    Use as a context manager; an exception inside leaves no file behind. The array is on disk, not in memory. The
-    first rows written determine the number of columns. If no rows are written, there is no file.
+    Use as a context manager; an exception inside leaves no file behind. The array is on disk, not in memory. The first
+    rows written determine the number of columns. If no rows are written, no file is made.
     """
 
     def __init__(self, path: Path | str, rows: int) -> None:
@@ -164,7 +164,7 @@ class ArrayWriter:
 
 
 def _mapped(file: BinaryIO, shape: tuple[int, int]) -> np.memmap[Any, np.dtype[np.float32]]:
-    """Return an array of float32 mapped to an empty file, as .npy."""
+    """Return an array of float32 that is mapped to this empty file, in the .npy format."""
     header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.float32)), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, header)
     file.flush()

@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"[-+]?(((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[-+]?[0-9]+)
 
 
 def is_plain(text: str) -> bool:
-    """Return whether every program reads this notation as the same number.
+    """Return True if every program reads this notation as the same number.
 
     YAML reads 010 as 8, 1:30 as 90 and 1_000 as 1000, and Python accepts digits of other scripts.
     """
@@ -30,18 +30,18 @@ def number(value: object) -> float:
 
 
 def check_number(value: object, name: str) -> None:
-    """Raise UserError, which states this name, unless the value is a number."""
+    """Raise UserError with this name unless the value is a number."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise UserError(f"{name} must be a number, got {value!r}", "EPS-C066")
 
 
 def check_whole(value: object, name: str) -> None:
-    """Raise UserError, which states this name, unless the value is a whole number."""
+    """Raise UserError with this name unless the value is a whole number."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise UserError(f"{name} must be a whole number, got {value!r}", "EPS-C067")
 
 
 def check_list(value: object, name: str) -> None:
-    """Raise UserError, which states this name, unless the value is a list, and not a single number or text."""
+    """Raise UserError with this name unless the value is a list. A single number or text is not a list."""
     if isinstance(value, (str, Real)) or not hasattr(value, "__len__"):
         raise UserError(f"{name} must be a list of numbers, got {value!r}; write [{value}]", "EPS-C068")

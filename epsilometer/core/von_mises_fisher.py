@@ -5,22 +5,23 @@ e^(kappa w) (1 - w^2)^((d-3)/2) on [-1, 1]. With v = d/2 - 1 and Bessel function
 
     E W = A(kappa) = I_(v+1)(kappa) / I_v(kappa),        M(kappa) = E e^(kappa U) = Gamma(v+1) (2/kappa)^v I_v(kappa),
 
-where U is the cosine of a uniform direction (Mardia and Jupp 2000, "Directional statistics", section 9.3). Everything
-here is in float64, for kappa from 1e-3 to 1e9 and d from 2 to 1e8. Bessel functions would overflow or underflow, so
+where U is the cosine of a uniform direction (Mardia and Jupp 2000, "Directional statistics", section 9.3). All
+functions use float64, for kappa from 1e-3 to 1e9 and d from 2 to 1e8. Bessel functions would overflow or underflow, so
 they are replaced as follows.
 
-- A is Gauss' continued fraction 1 / (2(v+1)/kappa + 1 / (2(v+2)/kappa + ...)). From the first order v with
-  s = sqrt(v^2 + kappa^2) >= 1,000 on, the uniform expansion of I'_v / I_v replaces it (DLMF 10.41.3 and 10.41.5). With
-  the polynomials U_k in p^2 = (v/s)^2 (`_U`), and V_k - U_k = p (p^2 - 1)(U_(k-1)/2 + p U'_(k-1)) (DLMF 10.41.11),
+- A is computed by Gauss' continued fraction 1 / (2(v+1)/kappa + 1 / (2(v+2)/kappa + ...)). At the first order v with
+  s = sqrt(v^2 + kappa^2) >= 1,000, the uniform expansion of I'_v / I_v replaces the rest of the fraction (DLMF 10.41.3
+  and 10.41.5). With the polynomials U_k in p^2 = (v/s)^2 (`_U`), and
+  V_k - U_k = p (p^2 - 1)(U_(k-1)/2 + p U'_(k-1)) (DLMF 10.41.11),
 
       A = kappa / (s + v) - (kappa / s^2) sum_k s^-k W_k / sum_k s^-k U_k,    W_k = (k + 1/2) U_k + 2 p^2 dU_k/dp^2,
 
-  in which nothing cancels. Five terms leave an error of about s^-5, below 1e-15.
-- ln M is summed by its power series, or by the same expansion for s >= 1,000 (in `log_moments`, s >= 190).
+  where no digits are lost to cancellation. Five terms leave an error of about s^-5, below 1e-15.
+- ln M is the sum of its power series or, for s >= 1,000 (in `log_moments`, s >= 190), of the same expansion.
 
-The component t = b'y of a draw along another unit vector b: let a = mu'b, and let q be a uniform direction orthogonal
-to b. Then y = t b + sqrt(1 - t^2) q, and kappa mu'y = kappa a t + kappa sqrt((1 - a^2)(1 - t^2)) w, where w is the
-cosine of a uniform direction of R^(d-1). So t has the density
+Let b be another unit vector, and a = mu'b. For a uniform direction y, let t = b'y. Then y = t b + sqrt(1 - t^2) q,
+where q is a uniform direction orthogonal to b. So kappa mu'y = kappa a t + kappa sqrt((1 - a^2)(1 - t^2)) w, where w is
+the cosine of a uniform direction of R^(d-1). Hence for a draw y, the component t has the density
 
     f(t) ~ (1 - t^2)^((d-3)/2) e^(kappa a t) M_(d-1)(z) / M_d(kappa),    z = kappa sqrt((1 - a^2)(1 - t^2)).
 """
@@ -52,7 +53,7 @@ _U = (
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680)  # coefficients of ln Gamma(v + 1), by v^-1, v^-3, ...
 _UNDERFLOW = 600.0  # a Bessel function below e^-600 is replaced by its series
 _TOGETHER = 64  # kappas whose series are summed in one array
-_DROP = 60.0  # nats below the mode's log-density where a quadrature ends: less than e^-50 of the mass is beyond
+_DROP = 60.0  # a quadrature ends this many nats below the mode's log-density; less than e^-50 of the mass is beyond
 _PANELS, _NODES = 64, 16
 
 
@@ -101,8 +102,8 @@ def log_moment(kappa: float, dimension: int) -> float:
 def information(kappa: float, dimension: int) -> float:
     """Return kappa A - ln M in nats: the divergence of a draw's law from the uniform one.
 
-    It is an upper bound on the mutual information between a direction and one draw around it, for any law of the
-    direction.
+    This number is an upper bound on the mutual information between a direction and one draw around it, for any law of
+    the direction.
     """
     return kappa * mean_cosine(kappa, dimension) - log_moment(kappa, dimension)
 
@@ -120,7 +121,7 @@ def log_angle_density(angles: Array, kappa: float, dimension: int) -> Array:
 
 
 def angle_range(kappa: float, dimension: int, drop: float = _DROP) -> tuple[float, float]:
-    """Return the two angles in [0, pi] between which the log-density is within `drop` nats of that at the mode."""
+    """Return the two angles in [0, pi] between which the log-density is within `drop` nats of its maximum."""
     check_concentration(kappa, dimension)
     powers = dimension - 2
     # The mode solves kappa sin^2 = (d-2) cos. This form of the cosine has no cancellation, even for large kappa.
@@ -128,9 +129,9 @@ def angle_range(kappa: float, dimension: int, drop: float = _DROP) -> tuple[floa
     mode = math.asin(math.sqrt(powers * cosine / kappa)) if powers else 0.0
 
     def excess(angle: float) -> float:
-        """Return the log-density, in nats, above that at the range's ends.
+        """Return the log-density minus its value at the range's ends, in nats.
 
-        Differences from the mode avoid a loss of digits for large kappa and d.
+        Computing from differences to the mode avoids a loss of digits for large kappa and d.
         """
         rest = -2 * kappa * math.sin((angle - mode) / 2) * math.sin((angle + mode) / 2)
         if powers:
@@ -164,8 +165,8 @@ def quadrature(kappa: float, dimension: int) -> tuple[Array, Array]:
 def log_moments(kappas: Array, dimension: int) -> Array:
     """Return ln M at each kappa [n] >= 0, for d >= 1, with an error of at most 2e-12 nats beyond rounding.
 
-    A density computed from ln M has this as its relative error, which is small enough. At d = 1, U is -1 or 1, and M is
-    the hyperbolic cosine.
+    A density computed from ln M then has a relative error of 2e-12, which is small enough. At d = 1, U is -1 or 1, and
+    M is the hyperbolic cosine.
     """
     if dimension == 1:
         return kappas + np.log1p(np.exp(-2 * kappas)) - math.log(2)
@@ -177,16 +178,16 @@ def log_moments(kappas: Array, dimension: int) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         bessel = np.log(ive(order, kappas[near])) + kappas[near]
     logs[near] = gammaln(order + 1) + order * np.log(2 / kappas[near]) + bessel
-    # If ive underflows, or Gamma and the power cancel, the series is used; it needs few terms there.
+    # If ive underflows, or Gamma and the power cancel, the series is used, which then needs few terms.
     small[near] = ~(bessel > -_UNDERFLOW) | (kappas[near] ** 2 < dimension)
     logs[small] = _series(kappas[small], order)
     return logs
 
 
 def log_component_density(angles: Array, cosine: float, kappa: float, dimension: int) -> Array:
-    """Return the log-density of arccos t at angles [n] in (0, pi); t = b'y is the component along a unit vector b.
+    """Return the log-density of arccos t at angles [n] in (0, pi), with t = b'y the component along a unit vector b.
 
-    cosine: a = mu'b. At a = 1 it is `log_angle_density`.
+    cosine: a = mu'b. At a = 1 the result is `log_angle_density`.
     """
     sines = np.sin(angles)
     inner = log_moments(kappa * math.sqrt(max(0.0, 1 - cosine**2)) * sines, dimension - 1)
@@ -241,8 +242,8 @@ def _expanded_quotient(kappa: float, order: float) -> float:
 def _series(kappas: Array, order: float) -> Array:
     """Return ln of sum_j (kappa^2/4)^j / (j! (v+1) ... (v+j)) for kappas [n] > 0.
 
-    The terms are positive, the largest near j = (s - v) / 2. Each block of kappas is summed up to the last term that
-    its largest kappa needs.
+    The terms are positive, and the largest term is near j = (s - v) / 2. Each block of kappas is summed up to the last
+    term that the block's largest kappa needs.
     """
     peaks = kappas * (kappas / (np.hypot(order, kappas) + order)) / 2
     by_peak, sums = np.argsort(peaks), np.empty(len(kappas))

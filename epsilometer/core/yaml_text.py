@@ -1,7 +1,7 @@
 """Safe reading of YAML: aliases cannot expand beyond a bound on memory and time.
 
-A few lines such as `a: [*b, *b]`, each with two aliases of the line before, expand to billions of values, and code that
-walks over them never ends. So this module counts the values before it builds anything.
+Each line such as `a: [*b, *b]` has two aliases of the line before. A few such lines expand to billions of values, and
+code that walks over these values never ends. So this module counts the values before it builds anything.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _LINE = 100  # characters of a string that count as one value
 
 
 class FAST(_C):
-    """Loader that reads 5e-05 as a number, as YAML 1.2 does. DVC writes such numbers. YAML 1.1 reads them as text."""
+    """Loader that reads 5e-05 as a number, as YAML 1.2 does. DVC writes such numbers, which YAML 1.1 reads as text."""
 
 
 FAST.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+[eE][-+]?\d+$"), list("-+0123456789"))
 
 
 def load(text: str | bytes, loader: Any = FAST, *, plain: bool = False) -> Any:
-    """Return the value of a YAML text. Raises yaml.YAMLError, and UserError for aliases that expand to too many values.
+    """Return the value of a YAML text. Raises yaml.YAMLError, and UserError if aliases expand to too many values.
 
-    plain: refuse numbers that YAML reads as other numbers, such as 010 (as 8) and 1:30 (as 90).
+    plain: True to refuse numbers that YAML reads as other numbers, such as 010 (as 8) and 1:30 (as 90).
     """
     _check_depth(text)
     reader = loader(text)
@@ -50,7 +50,7 @@ def load(text: str | bytes, loader: Any = FAST, *, plain: bool = False) -> Any:
 
 
 def check_aliases(text: str | bytes) -> None:
-    """Raise the errors of `load` without building the value."""
+    """Raise the errors of `load` for aliases and nesting, without building the value."""
     if b"*" in (text.encode() if isinstance(text, str) else text):
         _check_depth(text)
         with _in_bounds():
@@ -91,7 +91,7 @@ def _in_bounds() -> Iterator[None]:
 
 
 def _check(root: yaml.Node) -> None:
-    """Raise UserError if aliases nest too deeply, repeat too many values, or if a node contains itself."""
+    """Raise UserError if aliases nest too deeply or repeat too many values, or if a node contains itself."""
     sizes: dict[int, tuple[int, int] | None] = {}  # values and levels that each node expands to; None: being counted
     written = 0
 

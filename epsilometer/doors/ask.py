@@ -23,7 +23,7 @@ from epsilometer.auditing.trials.answers import Tally
 from epsilometer.core.guarantees import stored
 from epsilometer.runtime.progress import note
 
-_BELOW = 1e-6  # error probability of calling an attack worse than blind guessing
+_BELOW = 1e-6  # probability of wrongly calling an attack worse than blind guessing
 ANSWERS = {
     "epsilon": pl.Float64,
     "figure": pl.String,
@@ -52,12 +52,12 @@ def ask(
     """Return the bounds on the figures of a question, a row per budget and figure.
 
     question: its name, the path of a file, or `epsilometer.question(name, settings)`. subject: from
-    `epsilometer.subject`. epsilons: budgets, None for the subject's own. trials: None for the question's usual number.
-    Columns: epsilon, figure (the attack, kind or metric), measure, by (the source of the evidence), trials, point (the
-    figure at the observed rate), low and high (its bounds, each wrong with probability at most alpha / 2) and covers
-    (the adversaries that the upper bound covers). The design sets alpha. If m > 1 attacks ran, a last row `strongest`
-    has the largest lower and the largest upper bound of the attacks, computed with alpha / m instead of alpha. Raises
-    UserError if the subject lacks what the question needs.
+    `epsilometer.subject`. epsilons: budgets; None for the subject's own budget. trials: None for the question's usual
+    number. Columns: epsilon, figure (the attack, kind or metric), measure, by (the source of the evidence), trials,
+    point (the figure at the observed rate), low and high (the figure's bounds, each wrong with probability at most
+    alpha / 2) and covers (the adversaries that the upper bound covers). The design sets alpha. If m > 1 attacks ran, a
+    last row `strongest` has the largest lower bound and the largest upper bound of the attacks, computed with alpha / m
+    instead of alpha. Raises UserError if the subject lacks what the question needs.
     """
     question = by_name(question)
     check(question, subject)
@@ -86,7 +86,7 @@ def turned_round(observed: Observed) -> bool:
     """Return True if an attack is right significantly less often than blind guessing.
 
     Such an attack does distinguish the candidates: with the sign of its score flipped, it would beat chance. So its
-    outcomes are no evidence that a limit is kept, or that a mechanism leaks less.
+    outcomes are no evidence that a limit is kept, or that one mechanism leaks less than another.
     """
     data, options = observed.evidence.data, observed.evidence.scale.options
     if options is None or not len(observed.values):
@@ -97,7 +97,7 @@ def turned_round(observed: Observed) -> bool:
 
 
 def say_answers(of: Subject) -> None:
-    """Print the faults of a subject's rewrites, and the effect of repeated answers on the figures."""
+    """Print the faults in a subject's rewrites, and the effect of repeated answers on the figures."""
     of.tally.say()
     memory = of.tally.memory(of.epsilon)
     if memory is not None and (said := memory.said()):

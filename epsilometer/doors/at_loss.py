@@ -1,8 +1,8 @@
 """Several mechanisms at one empirical loss, compared by any questions on the same trials.
 
-Each mechanism is calibrated by `which_text` to the same loss (`doors/calibrate.py`). Then all of them are observed in
-the same fresh trials, and each pair is compared (`doors/compare.py`). If the search for a mechanism ends without an
-epsilon, the mechanism has a row but is not compared.
+Each mechanism is calibrated by `which_text` to the same loss (`doors/calibrate.py`). Then all mechanisms are observed
+in the same fresh trials, and each pair is compared (`doors/compare.py`). If the search finds no epsilon for a
+mechanism, the mechanism has a row but is not compared.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class AtLoss:
 class Side:
     """The answers to one question about mechanisms at one loss.
 
-    figures: a row for each mechanism and figure, like the rows of `ask`, and a column `mechanism`. compared: a row for
-    each pair and figure, with columns `first` and `second`; empty for fewer than two mechanisms.
+    figures: a row for each mechanism and figure, like the rows of `ask` with a further column `mechanism`. compared: a
+    row for each pair and figure, with columns `first` and `second`; empty for fewer than two mechanisms.
     """
 
     figures: Rows
@@ -80,10 +80,10 @@ def calibrated_to(
 ) -> AtLoss:
     """Search, for each mechanism, for the epsilon at which its loss meets the target.
 
-    mechanisms: names or objects, or names with settings. questions: the questions that will be asked, to check that the
-    mechanisms allow them. Raises UserError, before any search, for fewer than two mechanisms, for a mechanism that is
-    repeated or has no privacy budget, for a target out of range, and for texts from which no candidate set can be
-    drawn.
+    mechanisms: names or objects, or names with settings. questions: the questions that will be asked later, to check
+    beforehand that the mechanisms allow them. Raises UserError, before any search, for fewer than two mechanisms, for a
+    mechanism that is repeated or has no privacy budget, for a target out of range, and for texts from which no
+    candidate set can be drawn.
     """
     search.goal(target)  # refuses a target out of range
     named = list(mechanisms)
@@ -144,10 +144,10 @@ def article(
     trials: int | None = None,
     name: str = "texts",
 ) -> Article:
-    """Return a paper's results on mechanisms at one loss: losses and similarity, compared. name: the texts' name.
+    """Return a paper's results: the losses and similarities of mechanisms at one loss, compared. name: the texts' name.
 
-    trials: the number of trials for each of the two questions, None for the usual numbers. Raises UserError as
-    `calibrated_to` does.
+    trials: the number of trials for each of the two questions; None for their usual numbers. Raises the UserErrors of
+    `calibrated_to`.
     """
     similarity = Similarity(metric="cosine" if installed("models") else "jaccard")
     if trials is not None:

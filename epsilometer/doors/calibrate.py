@@ -1,11 +1,12 @@
 """Calibration: the epsilon at which a figure of any question meets a target.
 
 If the question's limits are upper limits, as for a loss, its largest figure must meet the target. If they are lower
-limits, as for similarity, its smallest figure must. `computed.meet` chooses the epsilons. A look observes the figures
-at one epsilon in fresh trials; the figures share the error level of the look (`calibration/looks.py`). The first look
-at an epsilon has enough trials to show whether the figure keeps or exceeds a limit at the target (`Question.amount`).
-While the figure's interval contains the target, each further look has GROWTH times as many trials, up to 1 / PARTS of
-the budget. which_text has its own search by betting, which takes fewer rewrites (`calibration/search.py`).
+limits, as for similarity, its smallest figure must meet the target. `computed.meet` chooses the epsilons. A look
+observes the figures at one epsilon in fresh trials. The figures share the error level of the look
+(`calibration/looks.py`). The first look at an epsilon has enough trials to show whether the figure keeps or exceeds a
+limit at the target (`Question.amount`). While the figure's interval contains the target, each further look has GROWTH
+times as many trials as the look before, up to 1 / PARTS of the budget. which_text has its own search by betting, which
+takes fewer rewrites (`calibration/search.py`).
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ from epsilometer.questions.which_text import WhichText
 from epsilometer.runtime.progress import now_and_then
 from epsilometer.text.words import words
 
-GROWTH = 4  # factor by which the number of trials grows from look to look at an epsilon
-PARTS = 4  # the largest look spends budget / PARTS
+GROWTH = 4  # factor by which the number of trials grows with each further look at an epsilon
+PARTS = 4  # a look spends at most budget / PARTS
 LOOKS = 12  # the first look at an epsilon spends at most budget / LOOKS
 
 
@@ -50,10 +51,10 @@ LOOKS = 12  # the first look at an epsilon spends at most budget / LOOKS
 class Searched:
     """The result of a search.
 
-    status, low, high: as in `computed.Met`; for which_text as in `sampled.Calibrated`. epsilon: their field `best`.
-    trials: the number of rewrites. by: the measure of the search; for which_text, hits or posteriors. attacks: the
-    attacks whose figures were searched, empty if the figures cover every adversary. reason: the reason for a missing
-    epsilon, or a remark.
+    status, low, high: as in `computed.Met`; for which_text as in `sampled.Calibrated`. epsilon: the field `best` of the
+    same class. trials: the number of rewrites. by: the measure of the search; for which_text, hits or posteriors.
+    attacks: the attacks whose figures were searched; empty if the figures cover every adversary. reason: the reason for
+    a missing epsilon, or a remark.
     """
 
     status: str
@@ -76,8 +77,8 @@ class Searched:
 def calibrate(question: Question, of: Subject, target: float, search: Search = STANDARD_SEARCH) -> Searched:
     """Search for the epsilon at which the question's figure meets a target.
 
-    search: the range of epsilons, the width of the interval and the budget of rewrites. The interval contains the
-    epsilon with probability at least 1 - `of.design.alpha`, if the figure crosses the target only once. Raises
+    search: the range of epsilons, the width of the interval and the budget of rewrites. If the figure crosses the
+    target only once, the interval contains the epsilon with probability at least 1 - `of.design.alpha`. Raises
     UserError for a question without a lower and an upper bound, a mechanism without a privacy budget, a subject that
     lacks what the question needs, a target out of range, and a budget too small to show on which side of the target a
     figure lies.
@@ -108,10 +109,10 @@ def calibrate(question: Question, of: Subject, target: float, search: Search = S
 
 
 class _Looking:
-    """Observer of a question's figure in fresh trials, GROWTH times as many in each further look at an epsilon."""
+    """Observer of a question's figure in fresh trials. Each further look at an epsilon has GROWTH times as many."""
 
     def __init__(self, question: Question, of: Subject, limit: Limit, budget: int) -> None:
-        """Check the first look. Raises UserError if its part of the budget is too small to decide."""
+        """Plan the first look. Raises UserError if the part of the budget for this look is too small to decide."""
         self._question, self._of, self._limit, self._number = question, of, limit, 0
         tests, last = len(question.tests(of)), level(of.design.alpha, LOOKS)
         errors = Errors(alpha=last / 2, beta=last / 2 / max(1, tests))
@@ -125,7 +126,7 @@ class _Looking:
         self._each = 0.0  # rewrites per trial, measured by the first look
 
     def __call__(self, epsilon: float, turn: Turn) -> Look | None:
-        """Return the bounds of the figure that must meet the target, at an epsilon."""
+        """Return the bounds, at this epsilon, of the figure that must meet the target; None if no look is possible."""
         count = self._count(turn)
         if count is None:
             return None
@@ -145,7 +146,7 @@ class _Looking:
         return Look(low, high, rewrites)
 
     def _count(self, turn: Turn) -> int | None:
-        """Return the number of trials; None if they are no more than in the last look, or too few."""
+        """Return a look's number of trials; None if it would not exceed the last look's, or would be too small."""
         most = self._fewest if not self._each else int(min(self._most, turn.left) / self._each)
         before, planned = (self._fewest * GROWTH**again for again in (turn.again - 1, turn.again))
         if turn.again and before >= most:
@@ -171,7 +172,7 @@ def _by_betting(of: Subject, goal: Goal, search: Search) -> Searched:
 
 
 def _reason(met: Met, limit: Limit, spent: int) -> str | None:
-    """Return the reason for a missing epsilon, or a remark on it; None if there is nothing to say."""
+    """Return the reason for a missing epsilon, or a remark on the epsilon; None if there is nothing to say."""
     if met.status in (OUTSIDE, FALLING):
         ends = [(at, *met.figures[at]) for at in (min(met.figures), max(met.figures))]
         said = [f"{low:.3g} to {high:.3g} at epsilon {at:g}" for at, low, high in ends]
@@ -211,7 +212,7 @@ def calibrate_on(
 
 
 def searched(run: Callable[[], Searched]) -> dict[str, Any]:
-    """Run a search and return its columns; if it cannot run, the columns have the reason and no epsilon."""
+    """Run a search and return its columns. If the search cannot run, the columns have the reason and no epsilon."""
     try:
         return run().row
     except LawError:  # an invalid law of the mechanism must not look like a skipped search
@@ -224,7 +225,7 @@ def searched(run: Callable[[], Searched]) -> dict[str, Any]:
 def searching(
     texts: Sequence[str] | pl.DataFrame, built: Any, label: str, search: Search, *, design: Design
 ) -> Subject:
-    """Return the mechanism on texts, with the attacks of a search. Raises UserError without a privacy budget."""
+    """Return the mechanism on texts, with the attacks of a search. Raises UserError if it has no privacy budget."""
     if not has_budget(built):
         raise UserError(
             "this mechanism has no privacy budget, so there is none to calibrate; audit it instead", "EPS-Q002"
@@ -237,7 +238,7 @@ def searching(
 
 
 def with_search(of: Subject, search: Search) -> Subject:
-    """Return the subject with the attacks of a search, and with candidates of equal length if the search wants them.
+    """Return the subject with the attacks of a search, and with candidates of equal length if the search asks for them.
 
     Raises UserError for an attack that does not apply to the mechanism.
     """
@@ -262,7 +263,7 @@ def _check_bounds(question: Question) -> None:
 
 
 def check_search(question: Question, search: Search) -> None:
-    """Raise UserError for a question that cannot be searched, and for settings that have no effect on it."""
+    """Raise UserError for a question that cannot be searched, and for settings that have no effect on the question."""
     _check_bounds(question)
     of_guesses = ("attack", "sees", "match")
     names = ["measure", "at", *(() if isinstance(question, OfGuesses) else of_guesses)]

@@ -1,9 +1,10 @@
 """A comparison of the losses or similarities of two mechanisms, by a question with an outcome per trial.
 
 Both mechanisms are observed in the same trials. The sign test counts the trials in which their outcomes differ. If both
-leak equally, each such trial is equally likely to favour either. For outcomes of 0 or 1 it is McNemar's exact test.
-`auditing/results/comparison.py` has the test of the strongest of several attacks, and Holm's correction over all rows.
-If attackers learn from rewrites, the test compares the two trained attackers, and not all possible trainings.
+mechanisms leak equally, such a trial favours either of them with the same probability. For outcomes of 0 or 1, the sign
+test is McNemar's exact test. `auditing/results/comparison.py` has the test of the strongest of several attacks, and
+Holm's correction over all rows. If attackers learn from rewrites, the test compares two trained attackers. It says
+nothing about attackers trained on other rewrites.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ SIDES = ("first", "second")
 _ANY = 0.5  # a limit in the range of every figure: shares, probabilities and nats
 
 Side = tuple[Named, float | None]
-"""A mechanism and its epsilon, None for one without a privacy budget."""
+"""A mechanism and its epsilon; None for a mechanism without a privacy budget."""
 Figures = Mapping[str, Observed]
 
 
@@ -70,12 +71,13 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
     first, second: subjects with the same texts and the same design. trials: None for the question's usual number.
     Columns: figure (the attack, kind or metric), compared (the figures that the row compares), trials, `first more` and
     `second more` (numbers of trials in which the first or the second has the larger outcome), `p value`, `p Holm`,
-    `detectable`, the bounds of both figures (`first low`, ..., each wrong with probability alpha / 2) and the `finding`
-    in words. The probability that any finding is wrong is at most alpha. A row without a finding states in `detectable`
-    the smallest difference of `first more` and `second more`, as shares of the trials, that the test detects with
-    probability .9 (1 if none). If several attacks ran on both, the first row is `strongest`. Figures that only one of
-    the two has are in the last rows, without a comparison. Raises UserError for a question without an outcome per
-    trial, for subjects that lack what the question needs, and for subjects with different trials.
+    `detectable`, the bounds of both figures (`first low`, ..., each wrong with probability at most alpha / 2) and the
+    `finding` in words. The probability that any finding is wrong is at most alpha. If a row shows no difference,
+    `detectable` is the smallest difference of `first more` and `second more`, as shares of the trials, that the test
+    detects with probability .9 (1 if it detects none). If several attacks ran on both subjects, the first row is
+    `strongest`. Figures that only one subject has are in the last rows, without a comparison. Raises UserError for a
+    question without an outcome per trial, for subjects that lack what the question needs, and for subjects with
+    different trials.
     """
     if Gives.OUTCOMES not in question.gives:
         raise UserError(
@@ -95,7 +97,7 @@ def compare(question: Question, first: Subject, second: Subject, trials: int | N
 
 
 def observed_by(question: Question, subjects: Sequence[Subject], trials: int | None = None) -> list[Figures]:
-    """Return the figures of each subject, by name, in the same trials; trials: None for the question's usual number."""
+    """Return the figures of each subject by name, in the same trials. trials: None for the question's usual number."""
     subjects = [replace(of, tally=Tally()) for of in subjects]
     for of in subjects:
         check(question, of)
@@ -108,9 +110,9 @@ def observed_by(question: Question, subjects: Sequence[Subject], trials: int | N
 
 
 def compared_all(question: Question, subjects: Sequence[Subject], sides: Sequence[Figures]) -> list[dict[str, Any]]:
-    """Return the rows of every pair of subjects, with their names in `first` and `second`.
+    """Return the rows of every pair of subjects, with the subjects' names in `first` and `second`.
 
-    sides: from `observed_by`. The probability that any finding of any pair is wrong is at most alpha.
+    sides: the result of `observed_by`. The probability that any finding of any pair is wrong is at most alpha.
     """
     names = [comparing.labels((of.name, stored(of.epsilon)), ("", None))[0] for of in subjects]
     pairs = list(combinations(range(len(subjects)), 2))
@@ -134,7 +136,7 @@ def compared(
     """
     tests = [_tested(sides, alpha) for sides in pairs]
     corrected = iter(holm([test.p for some in tests for test in some]))
-    level = alpha / max(1, sum(map(len, tests)))  # a p-value up to this is a finding, whatever the other tests show
+    level = alpha / max(1, sum(map(len, tests)))  # a p-value up to this level is a finding, whatever other tests show
     every = []
     for sides, names, some in zip(pairs, labels, tests, strict=True):
         rows = []
@@ -183,7 +185,7 @@ class _Tested:
     """The sign test of one figure that both subjects have.
 
     p: the p-value before Holm's correction. row: the columns without the finding. by: the last words of the finding.
-    least: returns the smallest difference that is detected at a level; None if no difference could be found.
+    least: a function that returns the smallest difference detected at a level; None if no difference could be found.
     """
 
     pair: Comparison
@@ -257,7 +259,7 @@ def _finding(pair: Comparison, names: Sequence[str], *, significant: bool, at_le
 
 
 def _check_same(first: Observed, second: Observed) -> None:
-    """Raise UserError unless both were observed in the same trials."""
+    """Raise UserError unless both figures were observed in the same trials."""
     if not _same(first, second):
         raise UserError(
             f"the trials of {first.name} are not the same for both ({len(first.values)} and {len(second.values)} "
@@ -268,6 +270,6 @@ def _check_same(first: Observed, second: Observed) -> None:
 
 
 def _same(first: Observed, second: Observed) -> bool:
-    """Return True if both have equally many outcomes, and their trials have the same texts."""
+    """Return True if both figures have equally many outcomes (at least one), and their trials have the same texts."""
     texts = [[text for text, _ in each.of_texts] for each in (first, second)]
     return 0 < len(first.values) == len(second.values) and texts[0] == texts[1]

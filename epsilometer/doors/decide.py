@@ -1,11 +1,11 @@
 """A decision: the privacy budgets at which a subject keeps limits on the figures of any questions.
 
-A budget passes if every limit is kept. Budgets are judged in ascending order; after the first that fails, no larger
-budget passes. So the probability that any budget beyond a limit passes is at most alpha / 2, for any number of budgets
-and limits (`auditing/decisions/decide.py` has the proof). A lower bound is wrong with probability at most alpha / 2 for
-each question. The number of trials is fixed beforehand. If the stated law proves that a limit is kept against every
-adversary, and rewrites do not refute that law, no attack runs. No limit passes if answers of a service are missing, or
-if an attack is right less often than by chance.
+A budget passes if every limit is kept. Budgets are judged in ascending order. After the first budget that fails, no
+larger budget passes. So the probability that any budget beyond a limit passes is at most alpha / 2, for any number of
+budgets and limits (`auditing/decisions/decide.py` has the proof). For each question, the probability that any lower
+bound is wrong is at most alpha / 2. The number of trials is fixed beforehand. If the stated law proves that a limit is
+kept against every adversary, and rewrites do not refute that law, no attack runs. No limit passes if answers of a
+service are missing. A figure does not pass if its attack is right less often than by chance.
 """
 
 from __future__ import annotations
@@ -60,11 +60,12 @@ def decide(
 ) -> Decisions:
     """Return the status of each limit at each budget, and the status of `all` limits together.
 
-    limits: pairs of a question and the largest value allowed (for similarity, the smallest). epsilons: budgets, None
-    for the subject's own. trials: None for each question's usual number. Columns: epsilon, figure (`all` last),
-    measure, allowed, trials, point (the figure at the observed rate), low and high (bounds), by (their source),
-    decision (`evidence.status.Status`) and needed (the number of trials that could show an open limit kept; null if no
-    number can, or if more would not help). Raises UserError if a subject lacks what a question needs.
+    limits: pairs of a question and the largest value allowed (for similarity, the smallest). epsilons: budgets; None
+    for the subject's own budget. trials: None for each question's usual number. Columns: epsilon, figure (`all` last),
+    measure, allowed, trials, point (the figure at the observed rate), low and high (the figure's bounds), by (the
+    source of the bounds), decision (`evidence.status.Status`) and needed (the number of trials that could show an open
+    limit kept; null if no number can, or if more trials would not help). Raises UserError if a subject lacks what a
+    question needs.
     """
     if not limits:
         raise UserError("nothing is limited; give a limit on a question (--limit which_text=1)", "EPS-Q009")
@@ -85,7 +86,7 @@ def decide(
 
 
 def in_sequence(words: Sequence[Status]) -> list[Status]:
-    """Return the statuses of all limits together at ascending budgets: after a budget that fails, no budget passes."""
+    """Return the statuses of all limits together, at ascending budgets. After a budget that fails, no budget passes."""
     decided = list[Status]()
     for word in words:
         before = not decided or decided[-1].passes
@@ -98,7 +99,7 @@ class Decided:
     """The status of a limit on one figure, and the evidence that decides.
 
     low, high: the bounds of the figure, with the error probabilities of the status. needed: the number of trials that
-    could show an open limit kept; None if no number can, or if more would not help.
+    could show an open limit kept; None if no number can, or if more trials would not help.
     """
 
     evidence: Evidence
@@ -109,7 +110,7 @@ class Decided:
 
 
 def shown_by_law(question: Question, limit: Limit, of: Subject, count: int) -> Observed | None:
-    """Return the evidence by the stated law if it proves the limit kept and rewrites do not refute it, else None."""
+    """Return the stated law's evidence if the law proves the limit kept and rewrites do not refute it; else None."""
     if not isinstance(question, ShownByLaw):
         return None
     return question.by_law(of, limit, count, errors=_errors(of))[0]
@@ -118,8 +119,8 @@ def shown_by_law(question: Question, limit: Limit, of: Subject, count: int) -> O
 def statuses(question: Question, limit: Limit, of: Subject, observed: Sequence[Observed]) -> list[Decided]:
     """Return the status of a limit on each figure that was observed at one budget.
 
-    No figure passes if answers of a service are missing, since a missing answer looks private, or if an attack is right
-    less often than by chance.
+    No figure passes if answers of a service are missing, since a missing answer looks private. A figure does not pass
+    if its attack is right less often than by chance.
     """
     errors, groups, every = _errors(of), by_figure(observed), []
     below, above = errors.alpha / len(groups), errors.beta

@@ -1,8 +1,8 @@
 """A gate: a decision, from fresh trials, whether the answers to questions about a subject keep their limits.
 
-`auditing/gate_statistics.py` has the statistics. Questions about guesses (`Gives.MORE`) share one game; its trials come
-in batches until every limit is decided. Each other question is judged once, on a number of trials that is fixed
-beforehand and costs at most an equal part of the budget. All limits share alpha. `exit_code` gives the shell's exit
+`auditing/gate_statistics.py` has the statistics. Questions about guesses (`Gives.MORE`) share one game, whose trials
+come in batches until every limit is decided. Each other question is judged once. Its number of trials is fixed
+beforehand, and costs at most an equal part of the budget. All limits share alpha. `exit_code` gives the shell's exit
 code.
 """
 
@@ -38,7 +38,7 @@ from epsilometer.models.spending import Dry
 from epsilometer.questions.tail import LEARNING
 from epsilometer.questions.which_text import WhichText, outcomes_of_texts
 
-MAX_MISSING = 0.01  # the largest share of answers that may be missing
+MAX_MISSING = 0.01  # the largest share of a service's answers that may be missing
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,13 @@ class Rules:
 
 
 def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = None) -> Verdict:
-    """Judge a subject on fresh trials, until they decide or the budget is spent.
+    """Judge a subject on fresh trials, until every limit is decided or the budget is spent.
 
     accepted: the estimates of earlier trials, by attack. Raises UserError if nothing is limited, if the subject lacks
-    what a question needs, if no number of trials within the budget could show a limit kept, and if the accepted attacks
-    are not the attacks that run: a leak that only a missing attack finds would pass. It also raises UserError if too
-    many answers of a service are missing, unless a limit is already shown to be exceeded.
+    what a question needs, and if no number of trials within the budget could show a limit kept. The accepted attacks
+    must be the attacks that run, else UserError is raised: a leak that only a missing attack finds would pass.
+    UserError is also raised if too many answers of a service are missing, unless a limit is already shown to be
+    exceeded.
     """
     of = replace(of, tally=Tally())
     if not (rules.limits or accepted is not None):
@@ -108,7 +109,7 @@ def exit_code(verdict: Verdict) -> int:
 
 
 def _judged(of: Subject, rules: Rules, played: _Played, once: Sequence[tuple[Question, Limit]]) -> Verdict:
-    """Judge the questions that are judged once, then the guesses with the rest of the budget."""
+    """Judge the questions `once`, each on its fixed number of trials, then the guesses with the rest of the budget."""
     beside = sum(len(question.tests(of)) for question, _ in once)
     tests = beside + sum(limit is not None for limit in played.limits.values())
     share, judged = rules.budget // (len(once) + bool(played.limits)), list[Judged]()
@@ -125,7 +126,7 @@ def _judged(of: Subject, rules: Rules, played: _Played, once: Sequence[tuple[Que
 def judged_once(
     of: Subject, question: Question, limit: Limit, *, budget: int, tests: int, errors: Errors
 ) -> list[Judged]:
-    """Judge the figures of a question on a number of trials that is fixed beforehand, within a budget of rewrites.
+    """Judge the figures of a question on a number of trials fixed beforehand, within a budget of rewrites.
 
     tests: the number of tested figures of all limits, which share alpha. If the stated law proves the limit kept, no
     attack runs.
@@ -148,7 +149,7 @@ def judged_once(
 
 
 def _answered(verdict: Verdict, of: Subject, rules: Rules, *, query_access: bool | None) -> Verdict:
-    """Return the verdict with counts of answers and scope; if answers are missing, figures that pass become open."""
+    """Return the verdict with counts of answers and scope. If answers are missing, figures that pass become open."""
     answers = of.tally.total
     if verdict.status is not Status.BEYOND:
         _check_missing(answers, answers.rewrites, rules.max_missing)
@@ -176,8 +177,8 @@ def _check_missing(answers: Answers, rewrites: int, most: float) -> None:
 class _Played:
     """Limits on the guesses of one game, whose trials come in batches.
 
-    questions: the questions, each with its limit. baseline: for each attack of which_text, the limit derived from its
-    accepted loss, None if that loss has no finite upper bound; empty without a baseline.
+    questions: the questions, each with its limit. baseline: for each attack of which_text, the limit derived from the
+    attack's accepted loss; None if that loss has no finite upper bound. The mapping is empty without a baseline.
     """
 
     of: Subject
@@ -185,7 +186,7 @@ class _Played:
     baseline: Mapping[str, Limit | None] = field(default_factory=dict)
 
     def with_baseline(self, accepted: Mapping[str, Estimate], increase: float) -> _Played:
-        """Return the same questions, with a limit on each attack's loss from its baseline."""
+        """Return the same questions, and a limit on each attack's loss, derived from its accepted loss."""
         k = self.of.design.k
         limits = {
             name: limit_of_increase(estimate, increase, k) if np.isfinite(estimate.upper) else None
@@ -229,7 +230,7 @@ class _Played:
         guesses, of_texts = _guesses(of, "gate"), {name: list[tuple[str, bool]]() for name in of.attacks}
 
         def measure(first: int, count: int) -> list[Hits | Confident]:
-            _check_missing(of.tally.total, rules.budget, rules.max_missing)  # missing so far, among the whole budget
+            _check_missing(of.tally.total, rules.budget, rules.max_missing)  # missing so far, of the whole budget
             every = guesses(of.epsilon, first, count, everyone)
             for name, each in zip(of.attacks, every, strict=True):
                 of_texts[name] += outcomes_of_texts(of, each)
@@ -252,7 +253,7 @@ def _guesses(of: Subject, stream: str) -> Any:
 
 
 def measure(of: Subject, trials: int = 2000, max_missing: float = MAX_MISSING) -> Accepted:
-    """Count each attack's successes in fresh trials, as a baseline to accept.
+    """Count each attack's right guesses in fresh trials, as a baseline to accept.
 
     Raises UserError if more than a share `max_missing` of a service's answers are missing.
     """
@@ -279,7 +280,7 @@ def measure(of: Subject, trials: int = 2000, max_missing: float = MAX_MISSING) -
 
 
 def _check_attacks(accepted: Mapping[str, Estimate], attacks: Mapping[str, Any]) -> None:
-    """Raise UserError unless the accepted attacks are those that run."""
+    """Raise UserError unless the accepted attacks are the attacks that run."""
     unjudged = {
         "accepted but not run": [name for name in accepted if name not in attacks],
         "run but not accepted": [name for name in attacks if name not in accepted],

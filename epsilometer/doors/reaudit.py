@@ -1,9 +1,9 @@
 """A re-audit: changes of the figures of any questions since they were accepted as a baseline.
 
-The baseline holds the outcome of every trial, and a re-audit observes the same trials again. The sign test compares the
-outcomes (for outcomes of 0 or 1 it is McNemar's exact test). Its p-values are corrected for the number of figures by
-the methods of Holm and Tarone. The re-audits of a year share alpha (`reaudit/drift.py`). The random numbers are the
-same as well, so an unchanged mechanism gives equal outcomes.
+The baseline contains the outcome of every trial, and a re-audit observes the same trials again. The sign test compares
+the outcomes (for outcomes of 0 or 1 it is McNemar's exact test). The test's p-values are corrected for the number of
+figures by the methods of Holm and Tarone. The re-audits of a year share alpha (`reaudit/drift.py`). A re-audit also
+uses the same random numbers, so an unchanged mechanism gives equal outcomes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Figure(BaseModel):
     """A figure of a question.
 
     low, high: the bounds of the figure, null if infinite. trials: a hash of the trials' texts. outcomes: one number per
-    trial; a larger one is worse.
+    trial; a larger number is worse.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -48,7 +48,7 @@ class Figure(BaseModel):
 
 
 class Asked(BaseModel):
-    """A question with its settings, number of trials and figures by name."""
+    """A question with its settings, its number of trials, and its figures by name."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -106,8 +106,8 @@ def accept(asked_for: Mapping[str, Question], of: Subject, trials: int | None = 
 def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
     """Observe a baseline's trials again; return the baseline with today's date, and each figure's change.
 
-    Raises UserError for another mechanism, another epsilon or other texts, whose trials would differ from the
-    baseline's.
+    Raises UserError if the mechanism, the epsilon or the texts are not the baseline's, since the trials would then
+    differ.
     """
     now = {"mechanism": of.name, "epsilon": stored(of.epsilon), "texts": of.digest}
     for what, value in now.items():
@@ -117,7 +117,7 @@ def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
                 "EPS-Q017",
             )
     of = of.seeded(before.seed)
-    # If the clock was set back, an earlier year's alpha must not count as unspent.
+    # If the clock was set back, alpha of an earlier year must not count as unspent.
     date = max([*before.reaudits, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"])
     earlier = sum(text[:4] == date[:4] for text in before.reaudits)
     measured = {
@@ -179,6 +179,6 @@ def _row(of: Subject, question: str, figure: str) -> Row:
 
 
 def _measured(figure: Figure, alpha: float) -> Measured:
-    """Return a figure as re-audits compare it."""
+    """Return a figure in the form that re-audits compare."""
     low, point, high = (math.inf if end is None else end for end in (figure.low, figure.point, figure.high))
     return Measured.of_figure(np.array(figure.outcomes), figure.trials, (low, point, high), figure.measure, alpha=alpha)

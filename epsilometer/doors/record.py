@@ -1,7 +1,8 @@
 """The record of a question in a project: its figures, their outcomes, and the status of a limit.
 
-Each budget is observed once; figures and statuses come from the same trials. Figures have the bounds that `ask` gives
-and the statuses that `decide` gives. The statuses' error probabilities hold for all figures of a question together.
+Each budget is observed once, so figures and statuses come from the same trials. Figures have the bounds that `ask`
+gives, and the statuses that `decide` gives. The error probabilities of statuses hold for all figures of a question
+together.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ def record(
     """Observe a question once at each budget; return a row per budget and figure, schema RECORD.
 
     epsilons, trials: as in `ask`. allowed: a limit on every figure. With a limit, the last row of a budget has the
-    status of all figures together; if a budget does not pass, no larger budget does. Raises UserError if the
-    subject lacks what the question needs.
+    status of all figures together. If a budget does not pass, no larger budget passes. Raises UserError if the subject
+    lacks what the question needs.
     """
     check(question, of)
     count = question.usual if trials is None else trials
@@ -114,7 +115,7 @@ def _rows(question: Question, of: Subject, count: int, allowed: float | None) ->
 
 
 def _trials_hash(question: Question, of: Subject, count: int, observed: Observed) -> str:
-    """Return a hash of the trials' texts, and of what determines the trials: texts, design, question and number."""
+    """Return a hash of the trials' texts and of all that determines the trials: texts, design, question and number."""
     inputs = [of.digest, repr(of.design), type(question).__name__, json.dumps(chosen_settings(question), default=str)]
     every = "\n".join([*inputs, str(count), *(text for text, _ in observed.of_texts)])
     return hashlib.sha256(every.encode()).hexdigest()[:DIGITS]

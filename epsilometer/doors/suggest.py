@@ -1,8 +1,9 @@
-"""Limits for a gate, proposed from what a mechanism leaks today, and the workflow that enforces them.
+"""Limits for a gate, proposed from a mechanism's present leak, and a CI workflow that enforces these limits.
 
-A proposed limit is the smallest round number that is not below the largest upper bound measured. So the present
-mechanism keeps the limit, and a change that leaks more exceeds it. A kind of identifiers, an attribute or a linkage
-whose upper bound exceeds the largest round number gets no limit: such a limit would protect nobody.
+A proposed limit is the smallest round number that is at least the largest upper bound measured. So the present
+mechanism keeps the limit, and a change that leaks more than the limit allows exceeds it. If the upper bound of a kind
+of identifiers, an attribute or a linkage exceeds the largest round number, no limit is proposed: it would protect
+nobody.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ SHARES = (0.01, 0.02, 0.05, 0.1, 0.2)  # limits on the share of surviving identi
 LOSSES = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  # limits on losses, in nats
 _CHECKOUT = "actions/checkout@11d5960a326750d5838078e36cf38b85af677262", "v4.4.0"
 _PYTHON = "actions/setup-python@a26af69be951a213d495a4c3e4e4022e16d87065", "v5.6.0"
-TEXTS = 120  # texts of each kind and shape; if none of 120 identifiers survives, the share is shown to be below .05
+TEXTS = 120  # texts of each kind and shape; if none of 120 identifiers survives, the share is proved to be below .05
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A proposed limit (None: no limit), the settings of its question by key, and the measured figures in words."""
+    """A proposed limit (None: no limit), its question with the settings by key, and the measured figures in words."""
 
     question: str
     limit: float | None
@@ -46,7 +47,7 @@ def suggest(of: Subject, asked_of: Mapping[str, tuple[Question, Mapping[str, Any
     """Return the proposals for a mechanism. asked_of: each question with its settings, by the question's name.
 
     Raises UserError if the subject lacks a column that a question reads. If the texts are too few to measure a
-    question, its proposal has no limit, and says why.
+    question, the question's proposal has no limit, and says why.
     """
     for question, _ in asked_of.values():
         check(question, of)
@@ -65,7 +66,7 @@ def suggest(of: Subject, asked_of: Mapping[str, tuple[Question, Mapping[str, Any
 
 
 def _of_identifiers(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> list[Proposal]:
-    """Return one limit for the kinds that a masker hides, and a line for each kind that it does not hide."""
+    """Return one proposal for all kinds that the mechanism hides, and one without a limit for each other kind."""
     by_kind: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_kind.setdefault(row["figure"].removeprefix("identifiers: ").partition(",")[0], []).append(row)
@@ -90,7 +91,7 @@ def _of_identifiers(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, An
 
 
 def _of_loss(name: str, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> Proposal:
-    """Return a limit on the loss of the strongest attacker, which the last row states."""
+    """Return a proposal for the loss of the strongest attacker, which the last row states."""
     row = rows[-1]
     limit = _least(LOSSES, row["high"])
     shown = f"attackers show {row['point']:.2f} nats ({row['trials']:,} trials)"
@@ -100,14 +101,14 @@ def _of_loss(name: str, rows: Sequence[Mapping[str, Any]], settings: Mapping[str
 
 
 def _least(steps: Sequence[float], most: float) -> float | None:
-    """Return the smallest step that is not below the upper bound; None if there is none."""
+    """Return the smallest step that is at least `most`, the upper bound; None if every step is smaller."""
     return next((step for step in steps if step >= most), None)
 
 
 def workflow(inputs: Mapping[str, str], proposals: Sequence[Proposal]) -> str:
     """Return a workflow that runs the gate with the proposed limits.
 
-    inputs: the inputs of the action other than the limits and the settings of questions.
+    inputs: the inputs of the action, except the limits and the settings of questions.
     """
     limited = [each for each in proposals if each.limit is not None]
     settings = [

@@ -1,7 +1,7 @@
 """The game of an audit: adversaries see rewrites and their candidates, and guess the sources.
 
 Every audit, gate, search and comparison draws its own trials, rewrites them, and calls `play`. The caller names the
-random streams, so a guess depends only on the trial, the attack and that name.
+random streams, so a guess depends only on the trial, the attack and the stream's name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.models.spending import Dry
 
 Streams = Callable[[str, float], Noise]
-"""Maps an attack's name and an epsilon to the random stream that breaks the attack's ties, a substream per trial."""
+"""Maps an attack's name and an epsilon to the random streams that break the attack's ties, one stream per trial."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Knowledge:
     """Background knowledge of the adversaries in n trials, the same at every epsilon.
 
     texts: the audited texts. candidates: int [n, k], indices of texts. mechanism, embedded, prior and public: as in
-    `core.attack.Context`. likelihoods: one table of `core.likelihood.computed` per epsilon. With None, no attack sees a
-    table, and guesses have no posteriors.
+    `core.attack.Context`. likelihoods: one table of `core.likelihood.computed` per epsilon. Without a table, no attack
+    gets computed likelihoods, and guesses have no posteriors.
     """
 
     texts: Sequence[str]
@@ -53,7 +53,7 @@ def asking(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> dict[s
 def queried(
     attacks: Mapping[str, Attack], mechanism: Mechanism | None, texts: Sequence[str], candidates: NDArray[np.integer]
 ) -> Counter[str]:
-    """Return the number of rewrites of each text that attacks with query access request at each epsilon."""
+    """Return how many rewrites of each text the attacks with query access request at each epsilon."""
     return Counter(text for attack in asking(attacks, mechanism).values() for text in attack.queries(texts, candidates))
 
 
@@ -66,7 +66,7 @@ def with_queries(
     *,
     epsilons: Sequence[float],
 ) -> Iterator[None]:
-    """If the body raises the forecast of a dry run (`Dry`), add the requests of attacks with query access to it."""
+    """If the body raises a dry run's forecast (`Dry`), add to it the requests of attacks with query access."""
     try:
         yield
     except Dry as dry:
@@ -81,8 +81,9 @@ def play(
     """Return every attack's guesses, by epsilon and then by the attack's name.
 
     outputs: the rewrites of the same n trials at each epsilon; the epsilons have the order of `knowledge.likelihoods`.
-    attacks: by name; each must apply to the mechanism. Each attack gets all epsilons in one call, so work that does not
-    depend on epsilon is done once. Raises UserError for a guess that is not the number of a candidate (0 to k - 1).
+    attacks: the attacks by name; every attack must apply to the mechanism. Each attack gets all epsilons in one call,
+    so work that does not depend on epsilon is done once. Raises UserError for a guess that is not a candidate's slot (0
+    to k - 1).
     """
     tables = dict(zip(outputs, knowledge.likelihoods or [None] * len(outputs), strict=True))
 

@@ -1,8 +1,8 @@
 """BERTScore (Zhang et al., ICLR 2020): F1 of greedily matched token states, by the authors' library bert-score.
 
 Scores have no idf weights. They are not rescaled, since rescaling needs a baseline for each model. The default layer is
-the one that the library lists for the model's id; for an unlisted model it is the last layer. The library fails on
-empty texts with current versions of transformers, so empty texts are scored here.
+the one that the library lists for the model's id; for an unlisted model, it is the last layer. With current versions of
+transformers the library fails on empty texts, so this module scores them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class BertScore:
 
     model: an encoder by id or folder. layer: the layer whose states are compared; None: the library's default layer.
 
-    The score is 1 if both texts are empty, and 0 if only one is.
+    The score is 1 if both texts are empty, and 0 if only one text is empty.
     """
 
     model: str = ENCODER

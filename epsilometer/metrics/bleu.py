@@ -1,8 +1,8 @@
 """BLEU (Papineni et al., ACL 2002) by sacrebleu, from 0 to 1, over lower-cased words without punctuation.
 
 `Bleu` scores each text by sacrebleu's sentence BLEU, with effective order (n-grams longer than the text do not count)
-and exponential smoothing. `corpus` scores a whole corpus by corpus BLEU: it sums the n-gram counts of all texts before
-it divides, so the score is not the mean of the texts' scores.
+and exponential smoothing. `corpus` scores a whole corpus by corpus BLEU. Corpus BLEU sums the n-gram counts of all
+texts before it divides, so it is not the mean of the texts' scores.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from epsilometer.text.words import words, write
 
 @component
 class Bleu:
-    """BLEU with the original as the reference: 1 if neither text has a word, 0 if only one has none."""
+    """BLEU with the original as the reference: 1 if neither text has words, 0 if only one text has words."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
         """Return the [n] scores, 0 to 1."""

@@ -1,8 +1,8 @@
 """Share of changed words.
 
 The words of original and rewrite are aligned with the fewest edits. An edit replaces, inserts or deletes one word. The
-share is the number of edits divided by the number of positions of the alignment. An inserted word counts as one edit,
-however many words it moves.
+share is the number of edits divided by the number of positions in the alignment. An inserted word counts as one edit,
+however many later words it shifts.
 """
 
 from __future__ import annotations

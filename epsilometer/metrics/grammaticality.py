@@ -24,7 +24,7 @@ _ROWS = {"cpu": 16, "cuda": 256}  # most texts in a batch; fewer if memory is sh
 
 @component
 class Grammaticality:
-    """The probability that a rewrite is acceptable.
+    """The probability that a rewrite is grammatically acceptable.
 
     model: a text classifier by id or folder. It sees the rewrite alone.
     """

@@ -16,7 +16,7 @@ from epsilometer.text.words import words, write
 
 @component
 class Levenshtein:
-    """Levenshtein similarity: 1 for equal words, also if neither text has any."""
+    """Levenshtein similarity: 1 for equal words, and for two texts without words."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
         """Return the [n] similarities, 0 to 1."""

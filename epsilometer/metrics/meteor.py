@@ -1,10 +1,9 @@
 """METEOR (Lavie and Agarwal 2007) by nltk, with matches of equal words and of equal stems.
 
 Words are matched first if they are equal, then if their Porter stems are equal. The third stage, synonyms from WordNet,
-is left out, since WordNet must be downloaded; scores are therefore at most those with synonyms. The parameters are
-nltk's: alpha 0.9, beta 3, gamma 0.5. The fragmentation penalty counts at least one chunk: two equal texts of n words
-score 1 - 0.5 / n^3, so two equal one-word texts score 0.5. Stems are English; in other languages only equal words
-match.
+is left out, since WordNet must be downloaded. So scores are at most those with synonyms. The parameters are nltk's:
+alpha 0.9, beta 3, gamma 0.5. The fragmentation penalty counts at least one chunk. So two equal texts of n words score 1
+- 0.5 / n^3, and two equal one-word texts score 0.5. Stems are English; in other languages only equal words match.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from epsilometer.text.words import words
 
 @component
 class Meteor:
-    """METEOR: 1 if neither text has a word, 0 if only one has none."""
+    """METEOR: 1 if neither text has words, 0 if only one text has words."""
 
     english: ClassVar[bool] = True  # the stems are English
 

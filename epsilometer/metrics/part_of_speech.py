@@ -1,8 +1,8 @@
 """Part-of-speech match: the similarity of two texts' sequences of part-of-speech tags.
 
-It is 1 - Levenshtein distance / length of the longer sequence. For texts with the same number of words it is at least
-the share of words whose tag is unchanged. The embedded tagger, which knows only English, gives Universal Dependencies
-tags. Both texts are tagged without punctuation, so a mechanism that drops punctuation is not penalised.
+The similarity is 1 - Levenshtein distance / length of the longer sequence. For texts with the same number of words, it
+is at least the share of words whose tag is unchanged. The embedded tagger knows only English, and gives Universal
+Dependencies tags. Both texts are tagged without punctuation, so a mechanism that drops punctuation is not penalised.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ROUGE-L (Lin 2004): F1 of the longest common subsequence of words, whose length rapidfuzz computes.
 
-The scores equal those of the library rouge-score on the same words, bit for bit. That library is not used because its
-memory and time grow with the product of the two lengths, which is too much for documents of 10,000 words.
+The scores equal those of the library rouge-score on the same words, bit for bit. That library is not used, because its
+memory and time grow with the product of the two lengths. For documents of 10,000 words this is too much.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from epsilometer.text.words import words
 
 @component
 class RougeL:
-    """ROUGE-L: 1 if neither text has a word, 0 if only one has none."""
+    """ROUGE-L: 1 if neither text has words, 0 if only one text has words."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
         """Return the [n] scores, 0 to 1."""

@@ -1,12 +1,13 @@
 """Inference of an attribute: attackers who learn from rewrites infer a label, such as an author's age.
 
-Attackers learn from the rewrites of one half of the texts, split by author; the other half is for tests. One test text
-per author is used, so that inferences are independent, and all classes have the same number of test texts. The
-attackers are those of `attributes.attackers` that read one rewrite: static, relabelled, augmented, folded and adaptive,
-with each kind of classifier. If all of them are within the limit, other attackers may still exceed it.
+Texts are split by author into two halves. Attackers learn from the rewrites of one half; the other half is for tests.
+One test text per author is used, so that inferences are independent. All classes have the same number of test texts.
+The attackers are those of `attributes.attackers` that read one rewrite: static, relabelled, augmented, folded and
+adaptive, with each kind of classifier. If all these attackers are within the limit, other attackers may still exceed
+it.
 
-If the mechanism states a law and the attribute has two classes, the law may prove the limit for every attacker
-(`exact_loss/attributes.py`). Then no attacker runs, unless rewrites refute that law (`limits/stated_law.py`).
+If the mechanism states a law and the attribute has two classes, the law may prove that the limit is kept against every
+attacker (`exact_loss/attributes.py`). Then no attacker runs, unless rewrites refute that law (`limits/stated_law.py`).
 """
 
 from __future__ import annotations
@@ -60,10 +61,10 @@ from epsilometer.models.classifiers.by_kind import train
 from epsilometer.report.gate import beyond_joined
 from epsilometer.runtime.progress import note
 
-_READERS = (STATIC, RELABELLED, AUGMENTED, FOLDED, ADAPTIVE)  # each reads one rewrite
+_READERS = (STATIC, RELABELLED, AUGMENTED, FOLDED, ADAPTIVE)  # attackers that read one rewrite
 _MOST, _FEWEST = 1000, 50  # most and fewest rewrites to compare with the stated law
 _ALL = 1 << 20  # more texts than any table has
-# Columns printed for recorded rewrites, in the rows of victims (which learned from clean texts) and of attackers.
+# Columns printed for recorded rewrites: in rows of victims (which learned from clean texts), and of attackers.
 _OF_VICTIMS = ("both_right", "rs_all", "rs_all_low", "rs_all_high", "coverage", "rs", "ur", "pa", "words_changed")
 _OF_ATTACKERS = ("texts_each", "trained_on", "texts", "accuracy", "majority", "loss", "point", "upper", "ceiling")
 
@@ -109,7 +110,7 @@ class Attribute:
         return [self._name(reader, kind) for kind in self.learners for reader in _READERS]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return the budget. Every text with the attribute is used, as far as the budget of rewrites reaches."""
+        """Return the budget: texts with the attribute are used until the budget of rewrites is spent."""
         if limit.rate > 1 - 1e-6:
             raise UserError(f"no inference can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q024")
         _, test = self._parts(of, budget)
@@ -127,7 +128,7 @@ class Attribute:
         return budget
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the evidence of the stated law if it proves the limit for every attacker (`ShownByLaw`)."""
+        """Return the stated law's evidence if it proves the limit kept against every attacker (`ShownByLaw`)."""
         rewrites = min(_MOST, budget // 2)
         lawful = applies(of.mechanism) and has_law(of.mechanism) and errors.beta >= ALPHA / 2
         if limit.scale.options != 2 or rewrites < _FEWEST or not lawful:
@@ -171,7 +172,7 @@ class Attribute:
         return self.kinds or (STANDARD.kinds if installed("models") else (LINEAR,))
 
     def table(self, request: TableRequest) -> Table | None:
-        """Return the table of recorded rewrites, a row per epsilon and attacker; None without recorded rewrites.
+        """Return the table for recorded rewrites, a row per epsilon and attacker; None without recorded rewrites.
 
         The rows are those of `recorded_anonymity`. The printed table has a row per victim, then a row per attacker.
         """
@@ -214,7 +215,7 @@ class Attribute:
         return with_joint(of.table, [self.attribute])
 
     def _classes(self, of: Subject) -> list[str]:
-        """Return the values of the attribute, over all texts that have it."""
+        """Return the values of the attribute among all texts."""
         return [str(name) for name in self._table(of)[self.attribute].drop_nulls().unique().sort()]
 
     def _scale(self, of: Subject) -> Scale:
@@ -227,7 +228,7 @@ class Attribute:
         return Scale("attribute", classes, joined=len(parts(self.attribute)))
 
     def _parts(self, of: Subject, count: int) -> tuple[Released, Released]:
-        """Return texts to learn from, and texts to test on (one per group); none of them is rewritten yet."""
+        """Return texts to learn from, and texts to test on (one per group). None of these texts is rewritten yet."""
         table, seed = self._table(of).filter(pl.col(self.attribute).is_not_null()), of.design.seed
         groups = None if self.group is None else lone_apart(table[self.group].cast(pl.String).to_list(), "texts")
         labels = {self.attribute: table[self.attribute].cast(pl.String).to_list()}
@@ -283,5 +284,5 @@ def _first_of_each(groups: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _stream(seed: int, name: str) -> Noise:
-    """Return one stream whose name does not contain the mechanism, so all mechanisms are attacked on the same texts."""
+    """Return a stream whose name does not contain the mechanism, so all mechanisms are attacked on the same texts."""
     return Noise.named(1, seed, "gate", "attribute", name)

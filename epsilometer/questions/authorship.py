@@ -1,19 +1,19 @@
 """Authorship: which of N people wrote n rewrites, seen together.
 
-The adversary knows one half of each author's texts; the other half is for tests. A trial draws an author and n of their
-test texts uniformly, and rewrites each of them once. For each rewrite, a classifier of words and character n-grams
-gives the probability of each author. The adversary multiplies the probabilities over the n rewrites, and names the
-likeliest author. The `static` adversary learns from the known texts themselves. The `adaptive` adversary learns from
-rewrites of the known texts, which anybody who knows the mechanism can make.
+The adversary knows one half of each author's texts; the other half is for tests. A trial draws an author and n of that
+author's test texts uniformly, and rewrites each of these texts once. For each rewrite, a classifier of words and
+character n-grams gives the probability of each author. The adversary multiplies the probabilities over the n rewrites,
+and names the most probable author. The `static` adversary learns from the known texts themselves. The `adaptive`
+adversary learns from rewrites of the known texts, which anybody who knows the mechanism can make.
 
-Trials are independent, given the texts that the adversary knows, so the number of right guesses is binomial. Its rate
+Given the texts that the adversary knows, trials are independent, so the number of right guesses is binomial. Its rate
 is an average over these authors and their test texts.
 
 **The loss** is that of guessing one of N equally likely authors with success rate p: ln((N - 1) p / (1 - p)) (TeDA eq.
-10). Two authors differ in all n texts. If the pure loss between any two texts is at most c, the likelihoods of n
+10). Two authors differ in all n texts. Let the pure loss between any two texts be at most c. Then the likelihoods of n
 rewrites under two authors differ by at most a factor e^(n c), so the loss of n texts together is at most n c. An
-average loss gives no such bound. The control `identity`, which returns texts unchanged, shows the most that these
-adversaries learn from n texts.
+average loss of c gives no such bound. The control `identity`, which returns texts unchanged, shows how much these
+adversaries learn from n unprotected texts.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _CHARACTERS = (2, 4)  # shortest and longest character n-gram
 
 @dataclass(frozen=True)
 class _Writers:
-    """Texts by author. profile, test: for each author, indices of the texts the adversary knows, and of the rest."""
+    """Texts by author. profile, test: for each author, indices of texts that the adversary knows, and of test texts."""
 
     texts: Sequence[str]
     profile: Sequence[NDArray[np.int64]]
@@ -92,7 +92,7 @@ class Authorship:
         return [_name(adversary, n) for n in self.together for adversary in (STATIC, ADAPTIVE)]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return the number of trials; each trial rewrites the texts that are seen together."""
+        """Return the number of trials. Each trial rewrites the largest number of texts that are seen together."""
         if limit.rate > 1 - 1e-6:
             raise UserError(
                 f"no rate of guesses can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q054"
@@ -143,7 +143,7 @@ class Authorship:
         return Scale("authorship", self.authors)
 
     def _writers(self, of: Subject) -> _Writers:
-        """Return the authors with most texts, their texts halved at random; the known halves are equally large."""
+        """Return the authors with most texts, whose texts are halved at random. All known halves get the same size."""
         assert of.table is not None, "the columns are checked first"
         by_author = (
             of.table.with_row_index("row")
@@ -195,7 +195,7 @@ def _rewritten(of: Subject, texts: Sequence[str], numbers: NDArray[np.int64], st
 
 @lru_cache(maxsize=1)
 def _learned(texts: tuple[str, ...], author: tuple[int, ...]) -> Callable[[Sequence[str]], NDArray[np.float64]]:
-    """Return `_learn` of the known texts, cached, since they are the same at every budget."""
+    """Return the result of `_learn` for the known texts, cached, since these texts are the same at every budget."""
     return _learn(texts, np.array(author))
 
 

@@ -1,18 +1,18 @@
 """A test of the mechanism's claim: the guesses of attacks, and the stated law, are compared with the claimed loss.
 
-The figure is 1 where the claim is violated and 0 where it holds, so the only limit is 0.
+The figure is 1 if the claim is violated and 0 if it holds, so the only limit is 0.
 
 Attacks guess in trials like those of `which_text`. The claim bounds the loss between the candidates of each trial by
-epsilon times their distance, at the claim's granularity (`claims/verdicts.trial_claims`). Pairs that the claim does not
-cover have no bound. The p-value is the largest probability, under the claim, of at least this many right guesses
-(`verdicts.p_value`; for a curve, `rates.p_value`). It is also the error probability of a reported violation. Guesses
-never show that a claim holds.
+epsilon times their distance, at the claim's granularity (`claims/verdicts.trial_claims`). Pairs of candidates that the
+claim does not cover have no bound. The p-value is the largest probability, under the claim, of at least as many right
+guesses as were observed (`verdicts.p_value`; for a curve, `rates.p_value`). The p-value is also the error probability
+of a reported violation. Guesses never show that a claim holds.
 
-With the stated law, the worst case over the mechanism's inputs is computed (`claims/worst_case.py`). A larger loss than
-claimed is a violation. If all pairs of inputs were enumerated and none violates the claim, it is true for every
-adversary, provided that the mechanism follows its law. So the law shows a claim kept only if rewrites do not refute
-that law (`limits/stated_law.py`) and the guesses of the attacks do not refute the claim. A violation by law needs no
-rewrite: the mechanism's law contradicts its claim.
+From the stated law, the worst case over the mechanism's inputs is computed (`claims/worst_case.py`). A loss larger than
+claimed is a violation. If all pairs of inputs were enumerated, and no pair violates the claim, the claim is true for
+every adversary, provided that the mechanism follows its law. So the law shows that a claim holds only under two
+conditions: rewrites do not refute that law (`limits/stated_law.py`), and the guesses of the attacks do not refute the
+claim. A violation by law needs no rewrite: the mechanism's law contradicts its claim.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from epsilometer.runtime.progress import note
 _SCALE = Scale("claim")
 _FIGURE = "claim"
 _EXTENT = Extent(500, entries=2e8, bounded=False)  # as in an audit; takes at most tenths of a second
-_EXACT = "exact"  # method of a finding that compared all inputs
+_EXACT = "exact"  # method of a finding for which all inputs were compared
 _MOST, _FEWEST = 1000, 50  # most and fewest rewrites to compare with the stated law
 
 
@@ -85,11 +85,11 @@ class Claim:
         return [*map(_name, of.attacks), *([_FIGURE + BY_LAW] if _lawful(of.mechanism, of.epsilon) else [])]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return the usual number of trials, at most the budget of rewrites; any number may refute a claim."""
+        """Return the usual number of trials, at most the budget of rewrites. Any number can refute a claim."""
         return min(self.usual, budget)
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the evidence of the law if it proves the claim and no test of rewrites refutes it (`ShownByLaw`)."""
+        """Return the law's evidence if it proves the claim and no test of rewrites refutes either (`ShownByLaw`)."""
         law = _of_law(of)
         count = min(self.usual, budget // 2)
         if law is None or law.high > 0 or count < 4 * _FEWEST:
@@ -133,7 +133,7 @@ class _Test:
 
     @property
     def observed(self) -> Observed:
-        """The evidence of a violation; it is wrong with a probability of at most the p-value."""
+        """The evidence of a violation. It is wrong with a probability of at most the p-value."""
         count, hits = len(self.right), int(np.count_nonzero(self.right))
         row = {"right": hits, "expected": self.expected, "covered": self.covered, "p_value": self.p}
         row["least_p_value"] = smallest_p_value(count, self.expected)
@@ -175,12 +175,12 @@ def _tested(of: Subject, count: int, stream: str) -> list[_Test]:
 
 
 def _lawful(mechanism: Mechanism, epsilon: float) -> bool:
-    """Return True if the worst case of the claim can be computed from the stated laws, without sampling."""
+    """Return True if the claim's worst case can be computed from the stated laws, without sampling."""
     return isinstance(mechanism, HasInputs) and isinstance(mechanism, HasLaws) and not is_sampled(mechanism, epsilon)
 
 
 def _of_law(of: Subject) -> Computed | None:
-    """Return the bounds of the figure by law; the upper bound is infinite unless all pairs of inputs were compared."""
+    """Return the bounds of the figure by law. An upper bound of 0 needs a comparison of all pairs of inputs."""
     if not _lawful(of.mechanism, of.epsilon):
         return None
     finding = check_claim(of.mechanism, of.epsilon, extent=_EXTENT)
@@ -192,7 +192,7 @@ def _of_law(of: Subject) -> Computed | None:
 
 
 def _law_p_value(of: Subject, count: int) -> float | None:
-    """Return the p-value of `count` rewrites under the stated law; None if the two cannot be compared."""
+    """Return the p-value of `count` rewrites under the stated law; None if rewrites cannot be compared with the law."""
     texts, seed = of.pool.texts, f"{of.design.seed}/claim/law"
     pairs = sample(np.zeros((len(texts), 1), np.float32), count, 2, 0.0, seed=seed).candidates
     delta = stated(of.mechanism, of.epsilon).delta

@@ -1,8 +1,8 @@
 """Surviving identifiers: the share that rewrites still contain, by kind and, if planted, by shape (written form).
 
-A trial is a text with one identifier of a kind. The identifiers are those that the texts' file records or, if it
-records none, planted ones (`auditing/identifiers`). The count covers every adversary: reading an identifier in a
-rewrite takes no attack.
+A trial is a text with one identifier of a kind. The identifiers are those that the texts' file records. If the file
+records none, identifiers are planted (`auditing/identifiers`). The count covers every adversary: reading an identifier
+in a rewrite takes no attack.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Identifiers:
     def table(self, request: TableRequest) -> Table | None:
         """Return the table of `epsilometer.surviving_identifiers`, a row per epsilon, kind and shape.
 
-        None if partial survival counts, since this table lists partial and whole survival separately.
+        Return None if partial survival counts, since this table lists partial and whole survival separately.
         """
         request.check_unused("attacks")
         if self.partly:

@@ -37,7 +37,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.linking import LinkingAttack
 
 _SHOWN = ("epsilon", "attack", "rewrites", "sets", "success_rate", "low", "high", "loss", "upper", "ceiling")
-_AMPLE = 2  # sets drawn, as a multiple of `_fewest`, because an attack may guess right more often than expected
+_AMPLE = 2  # sets drawn, as a multiple of `_fewest`, since an attack may guess right more often than by chance
 
 
 @component
@@ -86,7 +86,7 @@ class Linking:
         return [_name(attack) for attack in self._chosen()]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return the number of sets; each takes as many rewrites as it has people."""
+        """Return the number of sets. Each set takes as many rewrites as it has people."""
         most = budget // self.among
         return min(_AMPLE * _fewest(limit, self.among, most, tests, errors=errors), most)
 
@@ -132,7 +132,7 @@ class Linking:
 
 @lru_cache(maxsize=1)
 def _people(texts: tuple[str, ...], values: tuple[str | None, ...], by_author: bool) -> People:
-    """Return the people; cached, so that the note on omitted texts appears once."""
+    """Return the people. The result is cached, so that the note on omitted texts appears once."""
     return People.by_author(texts, values) if by_author else People.by_claims(texts, values)
 
 
@@ -143,7 +143,7 @@ def _name(attack: str) -> str:
 def _fewest(limit: Limit, among: int, most: int, tests: int, *, errors: Errors) -> int:
     """Return the fewest sets that show the limit exceeded by a perfect attack, and kept by an attack at chance.
 
-    The search starts at 10 sets and adds a tenth at each step. Raises UserError above `most` sets.
+    The search starts at 10 sets and adds a tenth of the sets at each step. Raises UserError above `most` sets.
     """
     if limit.rate > 1 - 1e-6:
         raise UserError(f"no rate of links can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q033")

@@ -1,12 +1,12 @@
 """Similarity of rewrites and their texts: the mean of a metric, whose limit is the smallest mean allowed.
 
-A trial is a uniformly drawn text and one fresh rewrite of it. The value of a trial is the metric of the two
-(`epsilometer.metrics`), which lies in [0, 1]. A metric in [-1, 1], such as a cosine x, is rescaled to (1 + x) / 2, and
+A trial is a uniformly drawn text and one fresh rewrite of it. The value of a trial is the metric of text and rewrite
+(`epsilometer.metrics`), which lies in [0, 1]. A metric x in [-1, 1], such as a cosine, is rescaled to (1 + x) / 2, and
 the mean is reported in the metric's own unit. The mean has an interval by betting (`auditing/estimation/betting.py`),
-which assumes only independent trials and this range. No adversary is involved, so both bounds cover every adversary. A
-trial without a value counts as the lowest value.
+which assumes only independent trials with values in [0, 1]. No adversary is involved, so both bounds cover every
+adversary. A trial without a value counts as the lowest value.
 
-Metrics without such a range, and those that grow as texts differ, are refused.
+Metrics without such a range, and metrics that grow as texts differ, are refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 
 _AMPLE = 2  # texts to rewrite, as a multiple of the number that could show a limit kept
-_SIGNED = ("bertscore", "cosine")  # from -1 to 1
+_SIGNED = ("bertscore", "cosine")  # metrics from -1 to 1
 _REFUSED = {
     "changed": "is larger for less similar texts; use jaccard or levenshtein",
     "perplexity": "has no upper bound, so no number of texts bounds its mean; use grammaticality",
@@ -58,7 +58,7 @@ class Similarity:
         return [file("metrics", str(self.metric))]
 
     def limit(self, of: Subject, allowed: float) -> Limit:
-        """Return a limit on the mean: the smallest mean allowed."""
+        """Return the limit: the smallest mean allowed."""
         self._built()
         lowest = self._scale.lowest
         if not lowest < allowed < 1:

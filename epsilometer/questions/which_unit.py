@@ -1,21 +1,22 @@
 """The words of a text: a coin chooses each word, and the adversary guesses all coins from the rewrite.
 
 Each word of a text gets a partner, another word of the texts. A fair coin chooses which of the two is in the text, and
-the resulting text is rewritten once. So one rewrite of n words gives n guesses. They prove a loss for one word
-(`estimation.coins`), to compare with a claim for words.
+the resulting text is rewritten once. So one rewrite of n words gives n guesses. The guesses prove a loss for one word
+(`estimation.coins`), which can be compared with a claim for words.
 
-An attack guesses with the two words as candidates. It sees the output in the word's place if the rewrite has as many
-words as the text, else the whole rewrite. Any attack works, for any mechanism: if it ignores information, such as the
-context of a word, the bound is lower but still valid. Attacks on latents and on a provider's view cannot compare
-single words, and are left out.
+The two words are the candidates of an attack. If the rewrite has as many words as the text, the attack sees the output
+in the word's place, else the whole rewrite. Every attack gives a valid bound, for any mechanism. If an attack ignores
+information, such as the context of a word, the bound is only lower. Attacks on latents and on a provider's view cannot
+compare single words, and are left out.
 
-A trial of the question `WhichUnit` is a rewritten text; its value is the share of its coins that an attack guessed
-right. Texts are drawn independently, each with its own coins, so the values are independent numbers in [0, 1]. Let p be
-their mean: the probability of guessing a uniformly drawn word of a uniformly drawn text. The figure is the loss of
-guessing between two words at that rate, ln(p / (1 - p)) (TeDA eq. 10 with k = 2). If no word loses more than c nats
-given the others, each coin is guessed right with probability at most e^c / (1 + e^c), which bounds p, too. So a lower
-bound on the figure is a lower bound on the largest loss of a word. The upper bound covers the attacks that ran, as an
-average over words. `audit_units` counts coins instead of texts, and only the most confident guesses, so it proves more.
+A trial of the question `WhichUnit` is a rewritten text. Its value is the share of the text's coins that an attack
+guessed right. Texts are drawn independently, each with its own coins, so the values are independent numbers in [0, 1].
+Let p be their mean: the probability of guessing a uniformly drawn word of a uniformly drawn text. The figure is the
+loss of guessing between two words at that rate, ln(p / (1 - p)) (TeDA eq. 10 with k = 2). Suppose that no word loses
+more than c nats, given the other words. Then each coin is guessed right with probability at most e^c / (1 + e^c), which
+bounds p, too. So a lower bound on the figure is a lower bound on the largest loss of a word. The upper bound covers
+only the attacks that ran, and only the average over words. `audit_units` counts coins instead of texts, and only the
+most confident guesses, so it proves more.
 """
 
 from __future__ import annotations
@@ -65,12 +66,12 @@ from epsilometer.game.play import Knowledge, play, with_queries
 from epsilometer.runtime.progress import note
 from epsilometer.text.words import words, write
 
-_COMPARED = {TEXT, UNITS}  # the views that show single words
+_COMPARED = {TEXT, UNITS}  # the views in which an attack can compare single words
 _SHOWN = (
     *("epsilon", "attack", "sees", "rewrites", "coins", "guesses", "right"),
     *("loss", "ceiling", "covered", "claimed", "overall", "claim"),
 )
-_AMPLE = 2  # texts to rewrite, as a multiple of the fewest that can show a limit kept; the share of hits varies
+_AMPLE = 2  # texts to rewrite, as a multiple of the fewest that can show a limit kept, since the share of hits varies
 
 
 @component
@@ -93,7 +94,7 @@ class WhichUnit:
         return [_name(attack) for attack in _able(of.attacks, of.mechanism, _COMPARED)]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return twice the number of texts that show the limit kept for an attack at chance, or `usual` if larger."""
+        """Return twice the number of texts that show the limit kept for an attack at chance; at least `usual`."""
         if limit.rate > 1 - 1e-6:
             raise UserError(
                 f"no rate of right guesses can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q043"
@@ -138,10 +139,10 @@ def _name(attack: str) -> str:
 
 @dataclass(frozen=True)
 class Coins:
-    """The words of some texts, each chosen by a coin.
+    """The words of some texts, each word chosen by a coin.
 
-    vocabulary: the distinct words; pairs: int [coins, 2], indices of a word and its partner; fell: int16 [coins], 0 or
-    1, which of the two is in the text; lengths: [texts], the number of words of each text.
+    vocabulary: the distinct words. pairs: int [coins, 2], indices of a word and its partner. fell: int16 [coins], 0 if
+    the word is in the text, 1 if its partner is. lengths: [texts], the number of words of each text.
     """
 
     vocabulary: Sequence[str]
@@ -184,7 +185,7 @@ class Coins:
         return [write(self.vocabulary[i] for i in chosen[a:b]) for a, b in places]
 
     def shown(self, rewrites: Rewrites) -> Rewrites:
-        """Return the output for each coin: the word in its place, or the whole rewrite if word counts differ."""
+        """Return the output for each coin: the word in the coin's place, or the whole rewrite if word counts differ."""
         parts = [
             next((shown for shown in (text.split(), words(text)) if len(shown) == length), repeat(text, length))
             for text, length in zip(rewrites.texts, self.lengths.tolist(), strict=True)
@@ -208,10 +209,10 @@ def audit_units(
 ) -> pl.DataFrame:
     """Measure the privacy loss of a mechanism for one word, from guesses of all words of each rewritten text.
 
-    texts, mechanism, epsilons, attacks, settings: as in `epsilometer.audit`. trials: number of texts rewritten at each
-    epsilon. design: only alpha and seed are used. Returns a row per epsilon and attack (schema `UNIT_LOSSES`), and a
-    row `strongest`, whose level is alpha / m for m attacks that see the released view. `overall` is as in
-    `epsilometer.audit`. Raises UserError for values outside their range.
+    texts, mechanism, epsilons, attacks, settings: as in `epsilometer.audit`. trials: the number of texts rewritten at
+    each epsilon. design: only alpha and seed are used. Returns a row per epsilon and attack (schema `UNIT_LOSSES`). At
+    each epsilon, a row `strongest` gives the best of the m attacks that see the released view, each at level alpha / m.
+    `overall` is as in `epsilometer.audit`. Raises UserError for values outside their range.
     """
     check_design(design)
     texts = distinct(texts)
@@ -243,7 +244,7 @@ def _guessed(
     seed: int,
     tally: Tally,
 ) -> dict[float, dict[str, Guesses]]:
-    """Return all guesses of coins, by epsilon and attack, of the attacks that can compare single words."""
+    """Return the guesses of all coins by the attacks that can compare single words, by epsilon and attack."""
     able = _able(attacks, mechanism, _COMPARED)
     streams = [Noise.named(len(coins.lengths), seed, "units", "rewrite", epsilon) for epsilon in epsilons]
     job = Job(coins.texts, np.arange(len(coins.lengths)), epsilons, streams, tally=tally)
@@ -266,7 +267,7 @@ def _say_idle(attacks: Iterable[str], compared: Collection[str]) -> None:
 
 
 def _able(attacks: Mapping[str, Attack], mechanism: Mechanism, views: Set[str]) -> dict[str, Attack]:
-    """Return the attacks that read only these views, so that they can compare a word with its output."""
+    """Return the attacks that see one of these views, in which they can compare a word with its output."""
     applied = applicable(attacks, mechanism)
     able = {name: attack for name, attack in applied.items() if seen_by(attack, mechanism) in views}
     if not able:
@@ -285,13 +286,13 @@ def _rows(
     seen: Mapping[str, str],
     alpha: float,
 ) -> list[dict[str, Any]]:
-    """Return the rows at one epsilon, with two p-values under the claim: as guessed, and if all guesses were right."""
+    """Return the rows at one epsilon, with two p-values under the claim: of the guesses, and of guesses all right."""
     said, count = stated(mechanism, epsilon), len(coins.fell)
     every = np.ones(count, bool)
     right = {name: guess.slots == coins.fell for name, guess in guesses.items()}
     scores = {name: np.zeros(count) if g.scores is None else g.scores for name, g in guesses.items()}
     claims = verdicts.pair_claims(mechanism, epsilon, coins.vocabulary, coins.pairs)
-    covered = np.isfinite(claims)  # other coins may have any values: the test is conditional on them
+    covered = np.isfinite(claims)  # the test is conditional on the other coins, which may have any values
     allowed = claims[covered]
 
     def likely(hits: NDArray[np.bool_], surer: NDArray[np.floating]) -> float:
@@ -332,8 +333,9 @@ def _p_value(
 ) -> float:
     """Return the p-value of the right guesses under a claim that allows each coin a loss `allowed`; 1 without coins.
 
-    All arrays: [coins]. Tests the r most confident guesses for several r, corrected for their number. If delta is 0,
-    the number of right guesses is stochastically at most a sum of independent Bernoulli variables, one per coin.
+    All arrays: [coins]. The r most confident guesses are tested for several r, and the p-value is corrected for the
+    number of tests. If delta is 0, the number of right guesses is stochastically at most a sum of independent Bernoulli
+    variables, one per coin.
     """
     if not len(right):
         return 1.0
@@ -350,7 +352,7 @@ def _p_value(
 
 
 def _judged(rows: Sequence[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
-    """Return the rows with verdicts. The tests share alpha (`verdicts.divisor`); `strongest` repeats one of them."""
+    """Return the rows with verdicts. The tests share alpha (`verdicts.divisor`); `strongest` repeats one test."""
     tests = [row["least_p_value"] for row in rows if row["p_value"] is not None and row["attack"] != STRONGEST]
     level = alpha / verdicts.divisor(tests, alpha)
     judged = []

@@ -1,25 +1,25 @@
 """The pair of texts with a mechanism's largest loss: searched by trials, then proved on fresh ones.
 
-An audit's losses are averages over its trials, so they hide a text that a mechanism hardly protects, such as one with a
-rare word. Here pairs compete for trials (`halving`), and the bound is about the one pair that remains. Pairs come from
-three groups, each searched separately:
+An audit's losses are averages over its trials. So they hide a text that a mechanism hardly protects, such as a text
+with a rare word. Here pairs of texts compete for trials (`halving`), and the bound is about the one pair that remains.
+Pairs come from three groups, which are searched separately:
 
 - `all`: two of the audited texts;
-- `equal length`: two with the same number of words, so that their length does not tell them apart;
-- `one word`: a text, and the same text with one word exchanged for a word of another text (a canary). Both have the
-  same number of words, and the loss between them is about one word.
+- `equal length`: two audited texts with the same number of words, so that their length does not tell them apart;
+- `one word`: a text, and a canary: the same text with one word exchanged for another word of the audited texts. Both
+  have the same number of words, and the loss between them is about one word.
 
 If the law of the released view is known, the losses of the pairs are also computed (`exact_loss`), in a row `exact`.
-Its `loss` is that of the best guess, rounded down. Its verdict compares the pure loss with the claimed loss. For a
-claim with a delta, it compares the pair's delta at the claimed loss with the claimed delta (`PairLosses.room`). This
-row assumes that the mechanism follows its stated law; the row `sampled` does not.
+The `loss` of this row is that of the best guess, rounded down. The verdict compares the pure loss with the claimed
+loss. For a claim with a delta, the verdict compares the pair's delta at the claimed loss with the claimed delta
+(`PairLosses.room`). The row `exact` assumes that the mechanism follows its stated law; the row `sampled` does not.
 
 The result is a lower bound on the loss of the mechanism's worst pair: another pair may lose more.
 
 The figure of the question `WorstPair` is the largest loss, in nats, of guessing between any two of the texts. Trials of
 the one pair that remains give only a lower bound: the loss at their rate of right guesses (TeDA eq. 10 with k = 2). The
-stated law gives an upper bound for every adversary if all pairs of the texts were compared, and a lower bound
-otherwise. It is used only if it describes all that the released text shows, and if rewrites do not refute it
+stated law gives a lower bound and, if all pairs of the texts were compared, an upper bound for every adversary. The law
+is used only if it describes all that the released text shows, and if rewrites do not refute it
 (`limits/stated_law.py`).
 """
 
@@ -88,7 +88,7 @@ _SHOWN = (
     *("epsilon", "pairs", "x", "other", "place", "other_place", "method", "attack", "trials", "successes"),
     *("loss", "ceiling", "worst_output", "claimed", "overall", "claim"),
 )
-_ALL = 2000  # largest number of pairs to compare under the law; if there are more, this many are drawn
+_ALL = 2000  # most pairs to compare under the law; if there are more pairs, this number is drawn
 _MOST, _FEWEST = 1000, 50  # most and fewest rewrites to compare with the stated law
 
 
@@ -114,7 +114,7 @@ class WorstPair:
         return [_FIGURE, *([_FIGURE + BY_LAW] if _lawful(of.mechanism) else [])]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return enough trials for half of them to show the limit exceeded if an attack is always right."""
+        """Return enough trials that half of them show the limit exceeded if an attack is always right."""
         if limit.rate > 1 - 1e-6:
             raise UserError(
                 f"no rate of right guesses can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q049"
@@ -129,7 +129,7 @@ class WorstPair:
         return min(max(self.usual, 2 * fewest), budget)
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the evidence of the stated law if it proves the limit for every adversary (`ShownByLaw`)."""
+        """Return the stated law's evidence if it proves the limit kept against every adversary (`ShownByLaw`)."""
         if not _lawful(of.mechanism) or min(_MOST, budget // 2) < _FEWEST:
             return None, None
         law = _of_law(of)
@@ -163,7 +163,7 @@ def _lawful(mechanism: Mechanism) -> bool:
 
 
 def _of_law(of: Subject) -> Computed:
-    """Bound the largest guess loss by the law; the upper bound is infinite unless every pair was compared."""
+    """Bound the largest guess loss by the law. The upper bound is finite only if every pair was compared."""
     texts = of.pool.texts
     numbers = _law_pairs(texts, of.design.seed)
     claims = [np.full(len(numbers), np.inf)]  # no claim: only the figure is needed
@@ -181,7 +181,7 @@ def _law_pairs(texts: Sequence[str], seed: int) -> NDArray[np.int64]:
 
 
 def _refuted(of: Subject, law: Computed, rewrites: int, alpha: float) -> tuple[int, str | None]:
-    """Compare rewrites with the law; return their number, and the reason to ignore the law or None."""
+    """Compare rewrites with the law; return the number of rewrites, and the reason to ignore the law, or None."""
     pairs = _law_pairs(of.pool.texts, of.design.seed)
     chosen = Noise.named(rewrites, of.design.seed, "worst", "law").uniforms()[:, 0]
     p = law_p_value(of, of.pool.texts, pairs[(chosen * len(pairs)).astype(np.int64)], law.high)
@@ -199,12 +199,12 @@ def _shown_by(law: Computed, rewrites: int) -> Observed:
 
 @dataclass(frozen=True)
 class PairGroup:
-    """Pairs of texts. Each text is an audited text, or made from one.
+    """Pairs of texts. Each text is an audited text, or made from an audited text.
 
     of: the name of the group. texts: the audited texts, then texts made from them. numbers: [n, 2], the pairs as
-    indices into `texts`. x, other: [n], indices of the two audited texts that a pair is made from. place, other_place:
-    [n], the index of the word of x that is exchanged, and of the word of `other` that replaces it; -1 in pairs of whole
-    texts.
+    indices into `texts`. x, other: [n], indices of the two audited texts that a pair is made from. place: [n], the
+    index of the word of x that is exchanged. other_place: [n], the index of the word of `other` that replaces it. Both
+    are -1 in pairs of whole texts.
     """
 
     of: str
@@ -222,7 +222,7 @@ class PairGroup:
 
 
 def whole(of: str, texts: Sequence[str], count: int, seed: int) -> PairGroup:
-    """Return up to `count` distinct pairs of the texts, drawn uniformly; for EQUAL, pairs of equally many words."""
+    """Return up to `count` distinct random pairs of the texts. If `of` is EQUAL, both texts have equally many words."""
     lengths = np.array([len(words(text)) if of == EQUAL else 0 for text in texts])
     order = np.argsort(lengths, kind="stable")
     begin, end = (np.searchsorted(lengths[order], lengths[order], side) for side in ("left", "right"))
@@ -240,10 +240,10 @@ def whole(of: str, texts: Sequence[str], count: int, seed: int) -> PairGroup:
 
 
 def exchanged(texts: Sequence[str], count: int, seed: int) -> PairGroup:
-    """Return up to `count` pairs of a text and itself with one word exchanged; words are normalised.
+    """Return up to `count` pairs of a text and the same text with one word exchanged. Words are normalised.
 
-    Every distinct word is used once, in random order, at a random place of a random text, so rare words are used as
-    often as frequent ones.
+    Every distinct word is used at most once, in random order, at a random place of a random text. So rare words are
+    used as often as frequent words.
     """
     spoken = [words(text) for text in texts]
     not_empty = [i for i, split in enumerate(spoken) if split]
@@ -277,12 +277,12 @@ def audit_worst(
 ) -> pl.DataFrame:
     """Search for the pair of texts at which a mechanism loses most, and prove its loss on fresh trials.
 
-    texts, mechanism, epsilons, attacks, settings: as in `epsilometer.audit`; attacks that see more than the released
-    view are left out. trials: the number for each epsilon and group of pairs; half of them are for the search.
-    design: only alpha and seed are used. Returns a row per epsilon, group and method, schema `WORST_PAIRS`: the attack,
-    `loss` (nats, confidence 1 - alpha / 2), the pure loss that the most confident guesses prove, the claimed loss of
-    this pair, its verdict, and the `overall` verdict as in `epsilometer.audit`. Raises UserError for values outside
-    their range.
+    texts, mechanism, epsilons, attacks, settings: as in `epsilometer.audit`. Attacks that see more than the released
+    view are left out. trials: the number of trials for each epsilon and group of pairs; half of them are for the
+    search. design: only alpha and seed are used. Returns a row per epsilon, group and method, schema `WORST_PAIRS`: the
+    attack, `loss` (nats, confidence 1 - alpha / 2), the pure loss that the most confident guesses prove, the claimed
+    loss of this pair, its verdict, and the `overall` verdict as in `epsilometer.audit`. Raises UserError for values
+    outside their range.
     """
     check_design(design)
     texts = distinct(texts)
@@ -312,7 +312,7 @@ def audit_worst(
         try:
             rows += [_proved(group, made_by, each, able, trials=trials, design=design, tally=tally) for each in at]
         except Dry as dry:
-            # A text in several groups is sent once: answers are stored.
+            # A text in several groups is sent once, since answers are stored.
             asked_for = reduce(or_, (queried(able, made_by, each.texts, each.numbers) for each in groups))
             raise dry.in_rounds(len(at) * (len(groups) * trials + asked_for.total())) from None
     tally.say()
@@ -336,7 +336,7 @@ class _Trials:
     scores: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def pull(self, arms: NDArray[np.int64], first: int, count: int) -> NDArray[np.bool_]:
-        """Return hits as `halving.Pull` does; `scores` stores the attacks' scores of the last trials."""
+        """Return hits as `halving.Pull` does, and store the attacks' scores of these trials in `scores`."""
         places = np.repeat(arms, count)
         # One stream per pair and trial, so draws do not depend on the other pairs of the call.
         numbers = places * (1 << 32) + np.tile(np.arange(first, first + count), len(arms))
@@ -419,8 +419,8 @@ def _proved(
 def _computed(pairs: PairGroup, mechanism: Mechanism, epsilons: Sequence[float]) -> list[dict[str, Any]]:
     """Return a row per epsilon about one pair of the group, by computed losses.
 
-    If the claim is violated, the row is about the pair that exceeds it most. Otherwise it is about the pair with the
-    largest loss; among equal losses, the one with the largest pure loss.
+    If the claim is violated, the row is about the pair that exceeds the claim most. Otherwise the row is about the pair
+    with the largest loss. Among pairs of equal loss, the pair with the largest pure loss is taken.
     """
     allowed = [verdicts.pair_claims(mechanism, epsilon, pairs.texts, pairs.numbers) for epsilon in epsilons]
     computed = pair_losses(Request(mechanism, pairs.texts, pairs.numbers, epsilons, claims=allowed))

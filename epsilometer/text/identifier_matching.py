@@ -7,18 +7,18 @@ does not survive in "annual". Identifier and text are compared after these steps
 
 - case is folded, compatibility characters (such as full-width letters) are replaced, and accents are removed:
   "STRASSE" equals "Straße", "ipek" equals "İpek";
-- HTML entities, percent escapes and JSON escapes are decoded, also if nested. Up to `_READINGS` decodings are compared,
-  including the unchanged text;
+- HTML entities, percent escapes and JSON escapes are decoded, even if they are nested. Up to `_READINGS` decodings are
+  compared, including the unchanged text;
 - dates are compared as dates, read both as day-month and as month-day, with English names of months;
 - telephone numbers are compared by their national significant number, with or without a country code;
 - other numbers with at least six digits, and without three letters in a row, are compared by their digits only.
 
-Survival may be overestimated: "bill" counts as the name "Bill", and 12/03/1981 as the 3rd of December. Other variants
-that a reader would recognise do not count: "Kwill" for "Quill", "Mueller" for "Müller", spelled-out numbers, other
-encodings.
+Survival may be overestimated: "bill" counts as the name "Bill", and 12/03/1981 as the 3rd of December. It may also be
+underestimated. Other variants that a reader would recognise do not count: "Kwill" for "Quill", "Mueller" for "Müller",
+spelled-out numbers, other encodings.
 
-`survives_in_part` needs only one word of a name or an address, the initials, the last four digits of a number, the user
-of an e-mail address, or the year or the day of a date.
+`survives_in_part` needs only one word of a name or an address, the initials, the last four digits of a number, the part
+of an e-mail address before the @, or the year or the day of a date.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _ESCAPE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\U000[0-9a-fA-F]{5}"
     r"|\\x[0-9a-fA-F]{2}|\\[bfnrt\"'/\\]"
 )
-_SIGNS = regex.compile(r"[[\p{S}\p{No}]--[\x00-\x7f]]", regex.V1)  # separate ™ and ² from the word before
+_SIGNS = regex.compile(r"[[\p{S}\p{No}]--[\x00-\x7f]]", regex.V1)  # ™, ² and similar, which are separated from words
 _ACCENTS = regex.compile(r"[[\p{Mn}&&[\p{Script=Inherited}\p{Script=Hebrew}]]--[\u3099\u309a]]", regex.V1)
 _DASHES = regex.compile(r"\p{Pd}")
-_OTHERS = regex.compile(r"[^\p{L}\p{M}\p{N}\x00-\x7f]")  # when these are removed, most Latin texts are ASCII
+_OTHERS = regex.compile(r"[^\p{L}\p{M}\p{N}\x00-\x7f]")  # without these characters, most Latin texts are ASCII
 _DECIMALS = regex.compile(r"[\p{Nd}--[0-9]]", regex.V1)
 _LETTERS = str.maketrans(
     dict(zip("ıøłđðħŧŋĸ", "iolddhtnk", strict=True))
@@ -99,7 +99,7 @@ def survives(value: str, text: str) -> bool:
 def stands(value: str, source: str, text: str) -> bool:
     """Return True if an identifier of a source text survives in another text.
 
-    An identifier that is only a part of a word in the source also survives as a part of a word.
+    If the identifier occurs in the source only as a part of a word, a part of a word is also enough in the other text.
     """
     if survives(value, text):
         return True
@@ -111,7 +111,7 @@ def stands(value: str, source: str, text: str) -> bool:
 
 
 def survives_in_part(value: str, source: str, text: str) -> bool:
-    """Return True if a part of an identifier occurs in a text, and nowhere in the source outside the identifier."""
+    """Return True if a part of an identifier occurs in a text, but not in the source outside the identifier."""
     key = _key(value)
     parts = {part for reading in _readings(text) for part in _parts(key, reading)}
     if not parts:
@@ -121,7 +121,7 @@ def survives_in_part(value: str, source: str, text: str) -> bool:
 
 
 def keys(value: str) -> frozenset[str]:
-    """Return search keys of an identifier. A text in which it survives contains a key, unless it survives as a date."""
+    """Return search keys of an identifier. A text in which it survives, other than as a date, contains a key."""
     key = _key(value)
     return key.joined | {key.digits, key.phone} - {""}
 
@@ -142,7 +142,7 @@ def readings(text: str) -> list[str]:
 
 
 def fold(text: str) -> str:
-    """Return a text in lower case, without accents, with compatibility characters and digits replaced by plain ones."""
+    """Return a text in lower case, without accents, with plain characters for compatibility characters and digits."""
     if text.isascii():
         return text.lower()
     apart = unicodedata.normalize("NFKD", _SIGNS.sub(r" \g<0> ", text)).casefold()
@@ -159,7 +159,7 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 class _Reading:
-    """One decoding of a text: its folded letters and digits, joined, and the positions of the borders in them."""
+    """One decoding of a text: its folded letters and digits, joined, and the positions of borders among them."""
 
     def __init__(self, text: str) -> None:
         self.text, self.folded = text, fold(text)
@@ -212,7 +212,7 @@ def _readings(text: str) -> list[_Reading]:
 class _Key:
     """An identifier, prepared for comparison.
 
-    joined:   its letters and digits, in each decoding.
+    joined:   its joined letters and digits, in each decoding.
     digits:   the digits of a number, else empty.
     phone:    the national telephone number, else empty.
     dates:    dates that it may denote.
@@ -278,7 +278,7 @@ def _telling(value: _Reading) -> frozenset[str]:
 
 
 def _initials(value: _Reading) -> re.Pattern[str] | None:
-    """Return a pattern of two to four words' initials: capitals, or letters with full stops; None without initials."""
+    """Return a pattern of two to four words' initials (capitals, or letters with full stops); None without initials."""
     parts = [part for part in value.text.split() if fold(part).strip(".") not in _UNTELLING]
     if not 2 <= len(parts) <= 4 or not all(part[0].isalpha() for part in parts) or "@" in value.text:
         return None
@@ -288,7 +288,7 @@ def _initials(value: _Reading) -> re.Pattern[str] | None:
 
 
 def _national(value: str) -> str:
-    """Return the national significant number of a telephone number; empty if the value is not one."""
+    """Return the national significant number of a telephone number; empty if the value is not a telephone number."""
     digits = re.sub(r"\D", "", value.replace("(0)", ""))
     if not _PHONE.fullmatch(value) or len(digits) not in _PHONE_DIGITS:
         return ""
@@ -304,7 +304,7 @@ def _date_of(value: str) -> frozenset[_Date]:
 
 
 def _dates(text: str) -> Iterator[tuple[tuple[int, int], list[_Date]]]:
-    """Yield the dates in a folded text: the character range of each, and its possible dates."""
+    """Yield the dates in a folded text: for each, its character range and its possible readings."""
     for match in _YEAR_FIRST.finditer(text):
         yield match.span(), _valid(match[1], (match[3], match[4]))
     for match in _YEAR_LAST.finditer(text):
@@ -316,7 +316,7 @@ def _dates(text: str) -> Iterator[tuple[tuple[int, int], list[_Date]]]:
 
 
 def _valid(year: str | None, *months_days: tuple[str, str]) -> list[_Date]:
-    """Return the valid dates among (month, day) pairs of a year; two digits mean a year of 1900-1999 or 2000-2099."""
+    """Return the valid dates among (month, day) pairs of a year. A year of two digits is read as 19xx and as 20xx."""
     years: list[int | None] = [None]
     if year is not None:
         years = [int(year)] if len(year) == 4 else [1900 + int(year), 2000 + int(year)]

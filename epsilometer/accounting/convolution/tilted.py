@@ -1,16 +1,16 @@
 """The law of a sum of losses under an exponential tilt. It gives means, deltas and epsilons with error bounds.
 
-Rare values of the loss L = ln P/P' decide an epsilon or a delta. Under P their masses could underflow, so the law of L
-is computed under another measure, mu e^(theta L) with mu = sqrt(P P'). For any theta this measure, like mu itself, is a
-product over the summands. theta is chosen so that the deciding losses have most of the mass. So nothing underflows,
-however small a delta is, and the Fourier transform's error is relative to the tilted law, not to 1. The excess at a
-level is
+Rare values of the loss L = ln P/P' decide an epsilon or a delta. Under P the masses of these values could underflow. So
+the law of L is computed under another measure, mu e^(theta L) with mu = sqrt(P P'). For any theta this measure, like mu
+itself, is a product over the summands. theta is chosen so that the deciding losses have most of the mass. So nothing
+underflows, however small a delta is. The Fourier transform's error is relative to the tilted law, not to 1. The excess
+at a level, which is the delta at that epsilon, is
 
     sum (P - e^level P')_+ = sum over L > level of mu e^(theta L) e^(-theta L) (e^(L/2) - e^(level - L/2)).
 
-By Chernoff's bound the mass beyond a window of the grid is at most e^-36 on each side. The transform wraps this mass
-around to the other end. So the mean of a function with values of at most v has an error of at most 2 e^-36 v, plus the
-transform's rounding.
+By Chernoff's bound, the mass beyond a window of the grid is at most e^-36 on each side. The transform wraps this mass
+around to the window's other end. So the mean of a function with values of at most v is wrong by at most 2 e^-36 v, plus
+the transform's rounding error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 _TAIL = 36.0  # nats: the mass beyond a window is at most 2 e^-36
 OUTSIDE = 2 * math.exp(-_TAIL)
-_VANISHED = 100.0  # nats: weights below e^-100 are left out
+_VANISHED = 100.0  # nats: excess weights below e^-100 are left out
 _SCALES = (8.0, 3.0, 1.0)  # tilts that bound a window, in units of 1 / deviation
 
 
@@ -85,7 +85,7 @@ class TiltedLaw:
 
     @cached_property
     def _beyond(self) -> tuple[Array, Array]:
-        """The distances from a grid point to those above it, and the excess weights there, until the weights vanish."""
+        """The distances from a grid point to higher ones, and the excess weights there, until the weights vanish."""
         count = min(len(self.shares), math.ceil(_VANISHED / ((self.theta - 0.5) * self.step)))
         distances = np.asarray(np.arange(1, count + 1) * self.step, np.float64)
         return distances, weights(distances, self.theta)
@@ -93,8 +93,8 @@ class TiltedLaw:
     def epsilon(self, delta: float, sign: int) -> float:
         """Return an upper (sign 1) or lower (-1) bound on the smallest level >= 0 whose excess is at most delta.
 
-        Needs theta > 0.5. Let l be the loss at a grid point, D the excess at level l, and B = e^l P'(L > l). At level
-        l + u, up to the next grid point, the excess is D - (e^u - 1) B. So the level follows in closed form.
+        Needs theta > 0.5. Let l be the loss at a grid point, D the excess at level l, and B = e^l P'(L > l). Between l
+        and the next grid point, the excess at level l + u is D - (e^u - 1) B. So the level has a closed form.
         """
         n, tilt = len(self.shares), self.theta - 0.5
         if delta <= 0:
@@ -112,7 +112,7 @@ class TiltedLaw:
         low, high = max(0, -self.first), n  # grid points with losses >= 0
         if high <= low:
             return 0.0
-        if sign < 0 and over(low) <= 0:  # far below the tilted sum's location, the error exceeds the mass
+        if sign < 0 and over(low) <= 0:  # far below the tilted mass, its error is larger
             low = next((i for i in np.linspace(n - 1, low, 33).astype(int).tolist() if over(i) > 0), -1)
         if low < 0 or over(low) <= 0:
             return 0.0 if sign < 0 else max(0.0, (self.first + max(low, 0)) * self.step)
@@ -128,5 +128,5 @@ class TiltedLaw:
 
 
 def weights(beyond: Array, theta: float) -> Array:
-    """Return e^((0.5 - theta) x) (1 - e^-x) for the distances x >= 0 of losses from a level below them."""
+    """Return e^((0.5 - theta) x) (1 - e^-x) for distances x >= 0: a loss minus a level below the loss."""
     return np.asarray(np.exp((0.5 - theta) * beyond) * -np.expm1(-beyond), np.float64)

@@ -1,16 +1,16 @@
 """The channel attack: guesses the candidate that an encoder-decoder is most likely to reconstruct from the rewrite.
 
-The mechanism is treated as a noisy channel. The channel is inverted by a model that was trained to restore and
-paraphrase texts. Given the rewrite y as input, the model assigns a probability to the candidate x = x_1 ... x_m,
-including the end of the sequence (teacher forcing). The score is
+The mechanism is treated as a noisy channel, and a model that was trained to restore and paraphrase texts inverts the
+channel. Given the rewrite y as input, the model assigns a probability to the candidate x = x_1 ... x_m, including the
+end of the sequence (teacher forcing). The score is
 
     score(x) = sum over t of ln P(x_t | y, x_<t) - ln P(x_t | empty input, x_<t)
 
-The first term is the log-probability of the candidate given the rewrite. It falls with every word, so by itself it
-would favour short and common candidates. The second term subtracts the log-probability without a rewrite,
-so the score is the pointwise mutual information of candidate and rewrite. By Bayes' rule it equals ln P(y | x), up to a
-term that is the same for all candidates. No other correction for length is needed. Tokens that the model never outputs
-are left out.
+The first term is the log-probability of the candidate given the rewrite. It falls with every word, so alone it would
+favour short and common candidates. The second term subtracts the log-probability without a rewrite. So the score is the
+pointwise mutual information of candidate and rewrite. By Bayes' rule the score equals ln P(y | x), up to a term that is
+the same for all candidates. No other correction for length is needed. Tokens that the model never outputs are left out
+of both terms.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ChannelAttack(ByScore):
         source: NDArray[np.integer],
         target: NDArray[np.integer],
     ) -> NDArray[np.float64]:
-        """Return [n]: ln P(targets[target] | sources[source]), including the end token. `source` must ascend."""
+        """Return ln P(targets[target] | sources[source]), [n], including the end token. `source` must ascend."""
         from epsilometer.models.generation import forced, places
         from epsilometer.runtime.progress import track
 

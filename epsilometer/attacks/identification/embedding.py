@@ -89,7 +89,7 @@ class EmbeddingAttack(ByScore):
             places = [trials[text] for text in part]
             rows = np.concatenate(places)
             vectors = np.repeat(self._vectors(part), [len(p) for p in places], axis=0)
-            if 2 * candidates.shape[1] > len(of_candidates):  # more than half of the texts: one product is faster
+            if 2 * candidates.shape[1] > len(of_candidates):  # for more than half of the texts, one product is faster
                 scores[rows] = np.take_along_axis(vectors @ of_candidates.T, candidates[rows].astype(np.int64), axis=1)
             else:
                 scores[rows] = np.einsum("nkd,nd->nk", of_candidates[candidates[rows]], vectors)

@@ -1,8 +1,8 @@
 """TeDA's internal embedding attack: guesses the candidate whose latent has the largest cosine with the noisy latent.
 
-It is equation 3 of TeDA. The adversary sees the mechanism's latent after the noise, not only the text decoded from it.
-The cosine ignores the distribution of the noise. The attack `likelihood` uses the distribution, and is optimal: no
-attack on the latent has a higher expected success.
+The attack is equation 3 of TeDA. The adversary sees the mechanism's latent after the noise, not only the text decoded
+from that latent. The cosine ignores the noise's distribution. The attack `likelihood` uses this distribution, and is
+optimal: no attack on the latent has a higher expected success.
 """
 
 from __future__ import annotations

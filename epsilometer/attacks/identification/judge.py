@@ -4,17 +4,17 @@ The prompt is TeDA's (arXiv:2603.22968, Appendix B; `shared/judge_prompt.py`). C
 where the target's position is uniformly random. The answer is read in one of two ways:
 
 - score: one forward pass; the guess is the option whose label has the largest logit. Ties are broken at random. Up to 9
-  candidates are numbered as published; 10 to 26 candidates have letters, which are one token each.
-- generate: as published. The answer must be the line `answer: [[N]]`. If it is not, the question is sent once more with
-  a reminder. If the second answer is invalid, too, the guess is random and counted as such.
+  candidates are numbered as in TeDA; 10 to 26 candidates have letters, which are one token each.
+- generate: as in TeDA. The answer must be the line `answer: [[N]]`. After any other answer, the question is sent once
+  more with a reminder. If the second answer is invalid, too, the guess is random and counted as random.
 
-An empty rewrite is handled like any other. A local model is instructed not to reason first. A model behind an endpoint
-must be configured in the same way, or needs enough `answer_tokens` to reason.
+An empty rewrite is handled like any other rewrite. A local model is instructed not to reason before it answers. A model
+behind an endpoint must be configured in the same way, or needs enough `answer_tokens` to reason.
 
-With `endpoint`, the questions go to a model behind an OpenAI-compatible endpoint, and `reading` must be `generate`;
+With `endpoint`, the questions go to a model behind an OpenAI-compatible endpoint, and `reading` must be `generate`.
 `models/chat.py` describes the environment variables. Texts of a data set without `public: true` are then refused,
 unless `private_texts` allows the endpoint's provider to see them. So that no answer is paid for twice, the user's cache
-stores hashes of questions, the answered labels and token counts. It stores no texts.
+folder stores hashes of questions, the answered labels and token counts. This folder stores no texts.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class JudgeAttack:
     """The judge attack.
 
     model:              a causal language model by id or folder; None: the embedded one. With `endpoint`, the model's
-                        name there.
+                        name at the endpoint.
     precision:          precision of a local model.
     answer_tokens:      most tokens in an answer; a model that reasons first needs more.
     workers:            number of concurrent requests to the endpoint.
@@ -124,7 +124,7 @@ class JudgeAttack:
         check_environment()
 
     def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
-        """Return the slot of the candidate that the model chooses in each trial, [n]. Equal questions are sent once."""
+        """Return the slot [n] of the candidate that the model chooses in each trial. Equal questions are sent once."""
         if self.reading == "score":
             return choose(self._scores(rewrites, candidates, context), context.noise)
         self.check(context.public)
@@ -183,7 +183,7 @@ class JudgeAttack:
         return slots
 
     def _answers(self, questions: Sequence[Question], again: bool, counts: Counter[str]) -> list[Completion]:
-        """Return the answers with their text replaced by the label; the label is empty for an invalid answer."""
+        """Return the answers, each with its label in place of its text. The label of an invalid answer is empty."""
         if self.endpoint:
             conversations: list[list[Message]] = [
                 [{"role": "user", "content": message(*question, again)}] for question in questions

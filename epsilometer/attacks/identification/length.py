@@ -1,15 +1,17 @@
 """The length attack: guesses the candidate that is as long as the rewrite, to measure the loss due to length alone.
 
 A text has five lengths: the numbers of words (runs of letters and digits), of tokens between white space, of
-characters, of white-space characters and of punctuation marks. The adversary does not know which of them the mechanism
-preserves. Word-by-word mechanisms preserve the number of words; a mechanism that masks every word with a sign preserves
-the number of tokens; the identity preserves all. With d_j the absolute difference of candidate and rewrite in length j,
+characters, of white-space characters and of punctuation marks. The adversary does not know which lengths the mechanism
+preserves. Word-by-word mechanisms preserve the number of words. A mechanism that masks every word with a sign preserves
+the number of tokens. The identity preserves all five lengths. With d_j the absolute difference of candidate and rewrite
+in length j,
 
     score = - sum over j of ln(d_j + 0.1).
 
-An equal length is strong evidence, and a difference is weak evidence, however large it is. So the preserved lengths
-decide, and the others break ties. Nothing is fitted to the trials, so no trial is held out and no correction is needed.
-If a rewrite consists of lower-case words with single spaces, it is compared with the candidates in the same form.
+An equal length is strong evidence for a candidate. A difference is weak evidence against it, however large the
+difference is. So the preserved lengths decide, and the other lengths break ties. Nothing is fitted to the trials, so no
+trial is held out and no correction is needed. A rewrite of lower-case words with single spaces is compared with the
+candidates in the same form.
 """
 
 from __future__ import annotations

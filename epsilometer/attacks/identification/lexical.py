@@ -1,7 +1,7 @@
 """The lexical attack: guesses the candidate with the largest cosine of TF-IDF vectors of character n-grams.
 
-The attack needs no model. In scripts without spaces between words, n-grams are taken from runs of characters, and
-single characters count as well (`text.words.with_spaces`).
+The attack needs no model. In scripts without spaces between words, n-grams come from runs of characters, and single
+characters also count (`text.words.with_spaces`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class LexicalAttack(ByScore):
         return by_epsilon
 
 
-@lru_cache(maxsize=1)  # calls for other trials have the same texts
+@lru_cache(maxsize=1)  # calls for different trials share the texts
 def _fitted(texts: tuple[str, ...], shortest: int, longest: int) -> Fitted:
     """Return the n-gram counter, the TF-IDF weighting, and the TF-IDF vectors of these texts."""
     from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer

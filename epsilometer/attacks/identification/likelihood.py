@@ -2,14 +2,14 @@
 
 If sources are uniformly random, no adversary that sees the same output has a higher expected success (Neyman and
 Pearson for k = 2, Bayes for any k). The adversary sees the output that the mechanism's law describes: the privatised
-units, the latents after the noise, or a provider's view. If these are not released, the attack's success is an upper
-bound for adversaries that see only the text.
+units, the latents after the noise, or a provider's view. If this output is not released, the attack's success is an
+upper bound for adversaries that see only the text.
 
-A text may reveal more about its source than the units do, such as its layout or a word that passes unchanged
-(`mechanism.Writes`). So the observed units are written again as a rewrite of each candidate. If the text differs from
-the observed rewrite, the candidate has likelihood 0. Word-by-word mechanisms preserve the number of units, so
-candidates with another number of units have likelihood 0, too. This leak exists at every epsilon, and the claims of
-such mechanisms do not cover it.
+A rewritten text may reveal more about its source than the units do, such as the source's layout or a word that passes
+unchanged (`mechanism.Writes`). So for each candidate, the text is written again from the observed units. If that text
+differs from the observed rewrite, the candidate has likelihood 0. Word-by-word mechanisms preserve the number of units,
+so candidates with another number of units have likelihood 0, too. The number of units leaks at every epsilon, and the
+claims of word-by-word mechanisms do not cover this leak.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class LikelihoodAttack(ByScore):
 
 
 def _checked(tables: Sequence[Table], epsilons: Sequence[float]) -> Sequence[Table]:
-    """Raise LawError if every rewrite is impossible for all its candidates, since guesses would be random."""
+    """Raise LawError if every rewrite is impossible under all its candidates; else guesses would be random."""
     for table, epsilon in zip(tables, epsilons, strict=True):
         if len(table) and np.isneginf(table.rows if isinstance(table, ByCase) else table).all():
             raise LawError(

@@ -1,13 +1,14 @@
 """The paraphrase attack: guesses the candidate that gives the rewrite the largest likelihood in a language model.
 
 The score of a candidate x is ln p(rewrite, end of sequence | prompt to paraphrase x). The prompt is DP-Prompt's, in the
-model's chat template if the model has one; the embedded paraphraser gets x with a marker. Unlike `judge`, this attack
-does not ask for a label, which small models name no better than at random: between two unrelated texts,
-SmolLM2-135M-Instruct finds the source by its label in half of the trials, and by likelihood in nearly all.
+model's chat template if the model has one. The embedded paraphraser gets x with a marker instead. The attack `judge`
+asks for the label of the source, which small models name no better than at random. This attack asks for no label.
+Between two unrelated texts, SmolLM2-135M-Instruct finds the source by its label in half of the trials, and by
+likelihood in nearly all trials.
 
-If a rewrite does not fit into the model's window after the longest prompt, it is truncated, equally for all candidates.
+A rewrite that does not fit into the model's window after the longest prompt is truncated, equally for all candidates.
 Candidates are compared for the same rewrite, so the score needs no prior of the rewrite. The likelihood is that of a
-paraphraser and not of the mechanism, so scores are not posteriors.
+paraphraser, not of the mechanism, so scores give no posteriors.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 class ParaphraseAttack(ByScore):
     """The paraphrase attack.
 
-    model: a causal language model by id, folder or pin; None: the embedded paraphraser. precision: the weights' type.
+    model: a causal language model by id, folder or pin; None: the embedded paraphraser. precision: the weights' number
+    type.
     """
 
     large: ClassVar[bool] = True

@@ -1,24 +1,25 @@
 """The shadow attack: an adversary with query access rewrites the candidates, and compares the rewrites.
 
-Attacks that never call the mechanism miss hidden codes. A code is output that means nothing to a reader, but identifies
-its source when compared with other rewrites of that text. Examples are a substitution cipher, and bits in letter case
-or in zero-width characters. This adversary has the mechanism rewrite each candidate m times. These rewrites, the
-candidate's shadows, use random streams that no trial uses. The guess is the candidate whose shadows have most in common
-with the rewrite.
+Attacks that never call the mechanism miss hidden codes. A code means nothing to a reader, but a comparison with other
+rewrites of the same source reveals that source. Examples of codes are a substitution cipher, and bits in letter case or
+in zero-width characters. This adversary has the mechanism rewrite each candidate m times. These rewrites are called the
+candidate's shadows. They use random streams that no trial uses. The guess is the candidate whose shadows have most in
+common with the rewrite.
 
-A view of a text (`shared.views`) is a set of features. If n(c, f) of the m shadows of candidate c have feature f,
+A view of a text (`shared.views`) is a set of features. Let n(c, f) be the number of the m shadows of candidate c that
+have feature f. In view v, rewrite y and candidate c have the score
 
     score_v(y, c) = sum over features f of y in view v of ln((n(c, f) + a) / a),    a = 1/2.
 
-This is the log-likelihood of independent features, each present with probability (n + a) / (m + 2a). It leaves out
-absent features, and a term that is the same for all candidates. A candidate's score is a weighted sum over views. The
-non-negative weights are fitted by logistic regression, with regularisation towards a small constant, on shadows of 32
-texts that are spread evenly over the audited texts. Each of these shadows is scored against the other shadows of its
-text, and against equally many shadows of every other text. So no trial is used for fitting, and no guess depends on
-other trials.
+This score is the log-likelihood of independent features, each present with probability (n + a) / (m + 2a). Absent
+features, and a term that is the same for all candidates, are left out. A candidate's total score is a weighted sum over
+views. The non-negative weights are fitted by logistic regression, with regularisation towards a small constant. The
+regression uses shadows of 32 texts, spread evenly over the audited texts. Each of these shadows is scored against the
+other m - 1 shadows of its own text, and against m - 1 shadows of every other text. So no trial is used for fitting, and
+no guess depends on other trials.
 
-Guesses beat chance only if the output depends on its source, so the lower bound on the loss is valid for every
-mechanism that samples each rewrite independently. The attack is not optimal: if it fails, a code may still exist.
+On average, guesses beat chance only if the output depends on its source. So the lower bound on the loss is valid for
+every mechanism that samples each rewrite independently. The attack is not optimal: if it fails, a code may still exist.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 Array = NDArray[np.float64]
-_A = 0.5  # a: added to each count, so that a feature in no shadow is rare, but not impossible
+_A = 0.5  # a: added to each count, so that a feature in no shadow is improbable, but not impossible
 _TEXTS = 32  # number of texts on whose shadows the weights are fitted
-_PRIOR, _STRENGTH = 0.1, 0.02  # regularisation of the weights: the constant that they tend to, and the strength
+_PRIOR, _STRENGTH = 0.1, 0.02  # regularisation of the weights: the constant they are drawn to, and the strength
 _ROWS = 1 << 12
 
 
@@ -55,7 +56,7 @@ class ShadowAttack(ByScore):
     rewrites: Annotated[int, Field(ge=2)] = 4
 
     def applies(self, mechanism: Mechanism | None) -> bool:
-        """Return True if there is a mechanism to query, rather than only recorded rewrites."""
+        """Return True if there is a mechanism to query, and not only recorded rewrites."""
         return mechanism is not None
 
     def queries(self, texts: Sequence[str], candidates: NDArray[np.integer]) -> list[str]:
@@ -76,7 +77,7 @@ class ShadowAttack(ByScore):
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[Array]:
-        """Score all epsilons at once. The shadows of all epsilons are written in one call if the mechanism can."""
+        """Score all epsilons at once. If the mechanism can, it writes the shadows of all epsilons in one call."""
         texts, mechanism = contexts[0].texts, cast(Mechanism, contexts[0].mechanism)
         used, place = np.unique(candidates, return_inverse=True)
         fitted_on = _fitted_on(texts)
@@ -93,9 +94,9 @@ class ShadowAttack(ByScore):
 
     @cached_property
     def _held(self) -> dict[tuple[int, float], tuple[Mechanism, dict[str, list[str]]]]:
-        """Cached shadows of each text, by the mechanism's id and epsilon.
+        """Cached shadows of each text, by the mechanism's `id` and the epsilon.
 
-        The mechanism is cached, too, so that its id is not reused.
+        The mechanism is cached, too, so that no new object gets its `id`.
         """
         return {}
 
@@ -127,7 +128,7 @@ def _fitted_on(texts: Sequence[str]) -> list[str]:
 
 
 def _number(text: str) -> int:
-    """Return the number of a text's first random stream. It depends on the text, so that batches share shadows."""
+    """Return the number of a text's first random stream. It depends only on the text, so batches share shadows."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=5).digest(), "big") << 16
 
 

@@ -1,8 +1,9 @@
 """Sparse retrieval: links the facts about a person to the rewrite with the largest BM25, as a search engine does.
 
-It is the first linker of Xin et al. ("A False Sense of Privacy", arXiv:2504.21035, section 3.2). Let f be the count of
-word t in rewrite d, |d| the number of words in d, N the number of rewrites, and df the number of rewrites with t. The
-score of d for the words q of all facts is (Robertson and Zaragoza 2009, with a non-negative idf)
+This attack is the first linker of Xin et al. ("A False Sense of Privacy", arXiv:2504.21035, section 3.2). Let f be the
+count of word t in rewrite d, and |d| the number of words in d. Let N be the number of rewrites, and df the number of
+rewrites with t. Let q be the words of all facts about a person. The score of d is (Robertson and Zaragoza 2009, with a
+non-negative idf)
 
     sum over t in q of  ln(1 + (N - df + 1/2) / (df + 1/2))  f (k1 + 1) / (f + k1 (1 - b + b |d| / mean |d|)).
 
@@ -25,7 +26,7 @@ from epsilometer.text.words import words
 
 @component
 class BM25:
-    """The BM25 linker. k1: weight of repeated words, 0 for none; b: penalty of long rewrites, 0 to 1."""
+    """The BM25 linker. k1: weight of repeated words; 0 ignores repeats. b: penalty of long rewrites, 0 to 1."""
 
     k1: NonNegativeFloat = 1.5
     b: Annotated[float, Field(ge=0, le=1)] = 0.75

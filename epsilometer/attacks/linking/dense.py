@@ -1,8 +1,8 @@
 """Dense retrieval: links the facts about a person to the rewrite whose embedding has the largest mean cosine with them.
 
-It is the second linker of Xin et al. ("A False Sense of Privacy", arXiv:2504.21035, section 3.2), with the embedded
-sentence encoder. Each fact is embedded separately, since the encoder truncates texts to about 200 words. For the same
-reason the ends of long rewrites are ignored.
+This attack is the second linker of Xin et al. ("A False Sense of Privacy", arXiv:2504.21035, section 3.2), by default
+with the embedded sentence encoder. Each fact is encoded separately, since the encoder truncates texts to about 200
+words. For the same reason, the end of a longer rewrite is ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from epsilometer.core.linking import Facts
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
 
-_KEPT = 1 << 15  # largest number of cached vectors; facts recur in other sets
+_KEPT = 1 << 15  # largest number of cached vectors; facts recur in later calls
 
 
 @component
@@ -42,7 +42,7 @@ class Dense:
     def link(self, facts: Sequence[Facts], rewrites: Sequence[str]) -> NDArray[np.float32]:
         """Return the mean cosines [m, N] of N rewrites with the facts about m people.
 
-        A mean cosine is the product of the rewrite's vector with the unnormalised mean vector of the facts.
+        A mean cosine is the dot product of the rewrite's vector and the unnormalised mean vector of the facts.
         """
         vectors = self._vectors
         if len(vectors) > _KEPT:

@@ -1,11 +1,11 @@
 """A local causal language model as a judge that guesses the source of a rewrite among candidates.
 
-The common prefix of all prompts is computed once, and every row of every batch shares its keys and values. All options
-are scored in one forward pass, without storing other keys and values. The rest of a prompt is padded on the left to a
-multiple of 8 tokens. The number of rows in a batch depends only on this length; the last batch is padded with copies.
-So the scores of a prompt come from kernels on the same shapes, whatever the other questions are. Logits are rounded to
-multiples of 1/1024 to remove remaining differences. In a model with a sliding window, padding occupies part of the
-window, which matters only for prompts longer than the window.
+The common prefix of all prompts is computed once, and every row of every batch shares the prefix's keys and values. All
+options are scored in one forward pass, which stores no further keys and values. The rest of a prompt is padded on the
+left to a multiple of 8 tokens. The number of rows in a batch depends only on this padded length, and the last batch is
+padded with copies. So the scores of a prompt come from kernels on the same shapes, whatever the other questions are.
+Rounding logits to multiples of 1/1024 removes the remaining differences. In a model with a sliding window, padding
+occupies part of the window, which matters only for prompts longer than the window.
 """
 
 from __future__ import annotations
@@ -43,19 +43,20 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 PAD = 8  # prompts are padded to a multiple of this
-BATCH = {"cpu": 1024, "cuda": 16384}  # most tokens in a batch without the shared prefix; fewer if memory is short
+BATCH = {"cpu": 1024, "cuda": 16384}  # most tokens in a batch, not counting the shared prefix; fewer if memory is short
 
 
 class JudgeModel:
     """A causal language model in transformers' format.
 
     model:      a model that `models.locate` accepts.
-    precision:  "float32", "bfloat16", or "auto" (bfloat16 if the hardware supports it; can change results).
+    precision:  "float32", "bfloat16", or "auto" (bfloat16 if the hardware supports it, which can change results).
     chat:       True if the tokeniser has a chat template; the published prompt is then used.
     window:     most tokens in a prompt; the texts of a longer prompt are all truncated to the same number of words.
     cut:        number of prompts truncated so far.
 
-    Raises UserError for a model that cannot be fetched or has no language model head, and for an unknown precision.
+    Raises UserError for a model that cannot be fetched, has no language model head, or has no fast tokeniser, and for
+    an unknown precision.
     """
 
     def __init__(self, model: str | Path, precision: str = "float32") -> None:
@@ -92,7 +93,7 @@ class JudgeModel:
         self.cut = 0
 
     def scores(self, questions: Sequence[Question]) -> tuple[NDArray[np.float32], int]:
-        """Return the scores of the candidates [n, k], and the number of tokens read. Takes one forward pass.
+        """Return the scores of the candidates [n, k], and the number of tokens read, from one forward pass.
 
         Scores are the logits of the options' labels, in multiples of 1/1024. All n questions have k candidates. Raises
         UserError for more than 26 candidates, for a label of more than one token, and for infinite or NaN logits.
@@ -142,7 +143,7 @@ class JudgeModel:
         prefix = self._prefix(labels)
         prompts = [self._fitted(about, labels, len(prefix) + longest, again=again) for about in questions]
         ends = self._ends()
-        # Replaces the model's default settings of sampling and repetition, which are meant for conversation.
+        # Replaces the model's default settings for sampling and repetition, which are meant for conversation.
         greedy = GenerationConfig(
             do_sample=False,
             num_beams=1,
@@ -178,7 +179,7 @@ class JudgeModel:
         return ends if isinstance(ends, list) else [ends]
 
     def _prefix(self, labels: Sequence[str]) -> list[int]:
-        """Return the tokens that all prompts begin with; none for a model without a chat template."""
+        """Return the tokens that all prompts begin with; an empty list for a model without a chat template."""
         return self._head + encode(self._tokenizer, instruction(labels)) if self.chat else []
 
     def _prompt(self, about: Question, labels: Sequence[str], again: bool = False, lead: str = "") -> list[int]:
@@ -215,7 +216,7 @@ class JudgeModel:
         return np.array(ids, np.int32)
 
     def _label_tokens(self, labels: Sequence[str]) -> list[int]:
-        """Return the token of each label as encoded after the prompt. Raises UserError if a label is several tokens."""
+        """Return each label's token, as encoded after the prompt. Raises UserError if a label has several tokens."""
         lead = CHAT_LEAD if self.chat else plain("", [], [])
         before = encode(self._tokenizer, lead)
         after = [encode(self._tokenizer, lead + label) for label in labels]
@@ -230,7 +231,7 @@ class JudgeModel:
 
     @contextmanager
     def _head_of(self, tokens: list[int]) -> Iterator[None]:
-        """Make the model compute the logits of only these tokens, in this order and in float32, within this context.
+        """Within this context, make the model compute the logits of these tokens only, in this order and in float32.
 
         In bfloat16, logits near 16 would be rounded to multiples of 0.125.
         """
@@ -287,10 +288,10 @@ class JudgeModel:
             yield rows, torch.from_numpy(ids).to(self._device), torch.from_numpy(mask).to(self._device)
 
     def _row_bytes(self, length: int, longest: int) -> int:
-        """Return an estimate of the bytes of a row of `length` tokens: one layer's activations, and keys and values.
+        """Return an estimate of the bytes of a row of `length` tokens: one layer's activations, plus keys and values.
 
-        Keys and values count for all layers if an answer of up to `longest` tokens follows, otherwise twice for one
-        layer.
+        If an answer of up to `longest` tokens follows, keys and values count for all layers. Otherwise they count
+        twice, for one layer.
         """
         from epsilometer.models.memory import activations, cached
 
@@ -305,8 +306,8 @@ class JudgeModel:
 def _repeated(cache: Any, rows: int, more: int = 0) -> Any:
     """Return a new cache that repeats a cache of one row.
 
-    more: number of further tokens to allocate memory for. If it is 0, rows share the keys and values of the one row,
-    and keys and values of later tokens are discarded after each layer.
+    more: number of further tokens to allocate memory for. If `more` is 0, all rows share the keys and values of the one
+    row, and keys and values of later tokens are discarded after each layer.
     """
     from transformers.cache_utils import DynamicLayer
 
@@ -334,9 +335,9 @@ def _with_room() -> Any:
     from transformers.cache_utils import DynamicLayer
 
     class WithRoom(DynamicLayer):
-        """A cache layer with memory for all tokens from the start, so that a step does not copy earlier tokens.
+        """A cache layer that allocates memory for all tokens at once, so that no step copies earlier tokens.
 
-        Attention reads views of the tokens stored so far, with the same values and shapes as without this layer.
+        Attention reads views of the tokens stored so far. Their values and shapes are those of a plain `DynamicLayer`.
         """
 
         def __init__(self, layer: Any, more: int) -> None:
@@ -362,7 +363,7 @@ def _with_room() -> Any:
 
 
 def _joined(keys: Tensor, values: Tensor, new_keys: Tensor, new_values: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
-    """Return the keys and values of all tokens, [rows, heads, length, size] each: the cached ones and the new ones."""
+    """Return the keys and values of all tokens, cached and new: two tensors [rows, heads, length, size]."""
     import torch
 
     return torch.cat([keys, new_keys], dim=-2), torch.cat([values, new_values], dim=-2)

@@ -8,8 +8,9 @@ in. Any other model, including the embedded judge, continues a short plain text:
     [2] play some jazz
     answer: [
 
-Both prompts end where the label follows. White space in texts is replaced by single spaces, so that a text cannot start
-a new line and imitate another option. Special tokens written in a text are encoded as plain characters (`encode`).
+Both prompts end where the label must follow. White space in texts is replaced by single spaces, so that a text cannot
+start a new line and imitate another option. Special tokens written in a text are encoded as plain characters
+(`encode`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from epsilometer.models.chat_template import encode
 
 Question = tuple[str, Sequence[str]]  # a rewrite and its candidates
 
-CHAT_LEAD = "answer: [["  # start of the model's answer if only the label's logits are used
+CHAT_LEAD = "answer: [["  # given start of the model's answer if only the label's logits are used
 
 # Quoted from TeDA, Appendix B.
 _INSTRUCTION = (
@@ -40,12 +41,12 @@ _REMINDER = "Answer with the line answer: [[N]] and nothing else."
 
 
 def numbers(count: int) -> tuple[str, ...]:
-    """Return the labels of `count` options as published: "1", "2", ..."""
+    """Return the labels of `count` options as in TeDA: "1", "2", ..."""
     return tuple(str(number) for number in range(1, count + 1))
 
 
 def characters(count: int) -> tuple[str, ...]:
-    """Return one-character labels, so that each is one token: "1" to "9", or "A", "B", ... for 10 to 26 options.
+    """Return labels of one character, so that each label is one token: "1" to "9"; "A", "B", ... for 10 to 26 options.
 
     Raises UserError for more than 26 options.
     """
@@ -77,13 +78,13 @@ def message(rewrite: str, candidates: Sequence[str], again: bool = False) -> str
 
 
 def plain(rewrite: str, candidates: Sequence[str], labels: Sequence[str]) -> str:
-    """Return the prompt for a model without a chat template, which continues it with the label of the source."""
+    """Return the prompt for a model without a chat template. The model continues the prompt with the source's label."""
     options = "\n".join(f"[{label}] {_line(text)}" for label, text in zip(labels, candidates, strict=True))
     return f"rewrite: {_line(rewrite)}\n{options}\nanswer: ["
 
 
 def plain_ids(tokenizer: Any, prompt: str) -> list[int]:
-    """Return the tokens of a plain prompt, with the BOS token first if there is one, as in the judge's training."""
+    """Return the tokens of a plain prompt, after the BOS token if there is one, as in the judge's training."""
     begin = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
     return begin + encode(tokenizer, prompt)
 

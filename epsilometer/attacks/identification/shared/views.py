@@ -1,8 +1,8 @@
 """Views of a text: each view consists of the features of one kind. A mechanism may hide a code in such features.
 
-The kind of feature is, for example, letter case, invisible characters, or tokens without their order. A view contains
-only its own kind, so a code in it is found even if everything else in the text changes. Texts are not normalised, since
-that could remove codes.
+Kinds of features are, for example, letter case, invisible characters, and tokens without their order. A view contains
+features of its own kind only. So a code in them is found even if everything else in the text changes. Texts are not
+normalised, since normalisation could remove codes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 BUCKETS = 1 << 20  # number of hashed features
 _LONGEST = 4  # largest number of characters in an n-gram
 _RUN = 8  # characters in a run of letter cases or of invisible characters
-_PLACES = 256  # number of leading tokens or characters whose position is part of their feature
+_PLACES = 256  # number of leading tokens or characters whose position is part of the feature
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads neighbouring code points far apart
 
 
 def presence(view: str, texts: Sequence[str]) -> csr_matrix:
-    """Return the binary features of each text in a view, [texts, BUCKETS]. Equal texts are computed once."""
+    """Return the binary features of each text in a view, [texts, BUCKETS]. Equal texts are processed once."""
     from sklearn.feature_extraction import FeatureHasher
 
     number = {text: i for i, text in enumerate(dict.fromkeys(texts))}
@@ -81,7 +81,7 @@ def _invisible(text: str) -> Iterator[str]:
 
 
 def _lengths(text: str) -> Iterator[str]:
-    """Yield the number of characters, the number of tokens, and the number of characters in tokens."""
+    """Yield the numbers of characters, of tokens, and of characters inside tokens."""
     split = text.split()
     yield from (f"characters {len(text)}", f"tokens {len(split)}", f"in tokens {sum(map(len, split))}")
 
