@@ -50,6 +50,7 @@ _TRIES = 4  # once this many workers have died on a slice, the slice counts as t
 _LOCAL_RETRIES = 1  # number of reruns of a slice after the death of a process of this machine
 _PATIENCE = 180.0  # seconds without any running worker, after which an error is raised
 THREADS = "OMP_NUM_THREADS"
+_WITHOUT = "run without Ray (runtime.ray: null, or no --ray)"
 _START = "RAY_gcs_server_port_wait_time_s"  # Ray's variable: seconds to wait for a local cluster's first server
 _CONNECT = 10.0  # seconds that a cluster's address may take to answer
 _SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # first frame of HTTP/2 on both sides: length, type 4, flags, stream
@@ -415,10 +416,10 @@ def _opened(result: NDArray[np.uint8]) -> Any:
 def _unusable(address: str | None, error: Exception) -> UserError:
     remedy = (
         f"a busy machine may need more than {os.environ[_START]} seconds: run again when it is less busy, raise "
-        f"{_START}, or set runtime.ray: null (all parts of Ray were ended)"
+        f"{_START}, or {_WITHOUT} (all parts of Ray were ended)"
         if address is None
         else "join the cluster on this machine first (ray start --address=HOST:PORT), with its token and the same "
-        "versions of Python and Ray, or set runtime.ray: null"
+        f"versions of Python and Ray, or {_WITHOUT}"
     )
     return UserError(
         f"Ray at {address or 'this machine'} cannot be used ({type(error).__name__}: "
@@ -442,8 +443,7 @@ def cluster(engine: Engine) -> Iterator[Any]:
         import ray
     except ImportError:
         raise UserError(
-            f"runtime.ray is {engine.ray!r}, but Ray is not installed; run pip install 'epsilometer[ray]', or set "
-            "runtime.ray: null",
+            f"Ray is asked for ({engine.ray}), but is not installed; run pip install 'epsilometer[ray]', or {_WITHOUT}",
             "EPS-C110",
         ) from None
     with ExitStack() as ending:
@@ -531,8 +531,8 @@ def _reach(address: str) -> None:
                 raise OSError("the program that listens there does not speak gRPC")
     except (OSError, ValueError) as error:
         raise UserError(
-            f"no Ray cluster answers at {address} ({error}); start it (ray start --head --port={port}), check "
-            "runtime.ray (auto or HOST:PORT), or set runtime.ray: null",
+            f"no Ray cluster answers at {address} ({error}); give auto or the HOST:PORT of a cluster that was started "
+            f"(ray start --head --port={port}), or {_WITHOUT}",
             "EPS-C114",
         ) from None
 
