@@ -1,15 +1,15 @@
 """Plausible deniability of a mechanism on single words (Feyisetan et al., WSDM 2020; 1-Diffractor, section 5.1).
 
-    N_w = P(w is rewritten as w)    S_w = the number of different words among the rewrites of w
+    N_w = P(w is rewritten as w)    S_w = the number of distinct words among the rewrites of w
 
 N_w and S_w describe the variety of a mechanism's output and bound no loss: an output without the word can still
-disclose the word. Most mechanisms give every word of the vocabulary a positive probability, at any epsilon. So, as in
-the papers, S_w is the number of distinct words in n draws, and depends on n. If the mechanism has a law, N_w and the
-expectation of S_w,
+disclose the word. Most mechanisms give every word of the vocabulary a positive probability at any epsilon, so with
+enough draws S_w would be the whole vocabulary. As in the papers, S_w is therefore counted in n draws, and depends on n.
+If the mechanism has a law, N_w and the expectation of S_w,
 
     E S_w = sum over y of 1 - (1 - P(y | w))^n,
 
-are computed from it. Otherwise n rewrites of w are counted.
+are computed from the law. Otherwise n rewrites of w are counted.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def deniability(
 ) -> pl.DataFrame:
     """Compute N_w and S_w over words, at each epsilon.
 
-    words: single words as the mechanism writes them (lower case); the paper takes 100 at random from the vocabulary. An
-    out-of-vocabulary word is never rewritten as itself. draws: n, the number of draws of each word. seed: the seed of
-    the draws, if the mechanism has no law.
+    words: single words as the mechanism writes them (lower case); the paper takes 100 random words of the vocabulary.
+    An out-of-vocabulary word is never rewritten as itself. draws: n, the number of draws of each word. seed: the seed
+    of the draws, if the mechanism has no law.
     Returns one row per epsilon: epsilon, words (their number), draws, stays (mean N_w), stays_low, stays_high (5th and
     95th percentile over words), support (mean S_w), support_low, support_high, method ("exact" or "sampled"; sampled
     percentiles contain sampling noise).
@@ -99,7 +99,7 @@ def _exact(
 def _sampled(
     mechanism: Mechanism, words: Sequence[str], epsilons: Sequence[float], draws: int, seed: int
 ) -> list[Figures]:
-    """Return the figures at each epsilon from `draws` rewrites of each word, each with a separate stream."""
+    """Return the figures at each epsilon from `draws` rewrites of each word, every rewrite with a separate stream."""
     source = np.repeat(np.arange(len(words)), draws)
     noises = [Noise.named(len(source), seed, "deniability", epsilon) for epsilon in epsilons]
     statistics = []

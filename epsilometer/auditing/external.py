@@ -48,9 +48,9 @@ class CommandMechanism:
 
     command: split as a shell would, but run without a shell. `{epsilon}` is replaced by the privacy budget, `{seed}` by
     a number that differs from process to process. workers: the number of processes that run at a time. Each process
-    gets at most `LINES` texts. So if a program's rewrites depend only on its input and seed, they are the same for any
-    number of workers. The audit's seed does not determine the randomness of a program without `{seed}`. restarts: how
-    often a process that crashes is started again on its texts.
+    gets at most `LINES` texts, for any number of workers. So if a program's rewrites depend only on its input and seed,
+    they do not depend on the number of workers. The audit's seed does not determine the randomness of a program without
+    `{seed}`. restarts: how often a process that crashes is started again on its texts.
 
     The mechanism has no claim. Raises UserError for a program that does not exist, keeps failing, does not end, or does
     not write one line per text.
@@ -169,7 +169,7 @@ def recorded(path: str | Path, layout: files.Layout = files.PLAIN) -> pl.DataFra
     """Read rewrites from a CSV, TSV, JSON lines or Parquet file.
 
     The columns are original, epsilon (Float64; optional) and rewrite. layout: the layout of the file. Each row is one
-    independent run of a mechanism; without a column epsilon, the mechanism has no privacy budget. Raises UserError for
+    independent run of a mechanism. Without a column epsilon, the mechanism has no privacy budget. Raises UserError for
     a damaged file and for missing columns and values.
     """
     return _checked(files.read(Path(path), layout), str(path))
@@ -185,15 +185,15 @@ def audit_recorded(
 
     table: from `recorded`; originals that differ only in white space are one text. At each epsilon, candidate sets of
     originals are drawn, and each candidate is assigned one of its recorded rewrites, which no other trial gets. Then
-    the target is drawn uniformly, and the adversary sees the target's rewrite. So the target is uniform given its set,
+    the target is drawn uniformly, and the adversary sees the target's rewrite. So the target is uniform given the set,
     and each rewrite is used at most once. If the rows are independent runs of the mechanism, the estimate is as valid
-    as for fresh rewrites. (If trials used up only the rewrites of targets, k times as many trials would be possible.
-    But texts in many sets would run out of rewrites first, and candidates that still have some would be likelier
-    targets.) So each trial takes k rewrites, and sets are slightly less extreme than the temperature requests, since
-    the most extreme texts run out first.
+    as an estimate from fresh rewrites. (If trials used up only the rewrites of targets, k times as many trials would be
+    possible. But texts in many sets would run out of rewrites first, and candidates with rewrites left would be
+    likelier targets.) So each trial takes k rewrites. The sets are slightly less extreme than the temperature requests,
+    since the most extreme texts run out of rewrites first.
 
-    trials: the number of trials at each epsilon; None for as many as the rewrites allow. design: the settings for
-    drawing and judging trials. Raises UserError for too few rewrites, before any model loads.
+    trials: the number of trials at each epsilon; None for as many trials as the rewrites allow. design: the settings
+    for drawing and judging trials. Raises UserError for too few rewrites, before any model loads.
     """
     table = _checked(table, "the table of rewrites")
     if "epsilon" not in table.columns:
@@ -278,7 +278,7 @@ def _draw(
     """Draw trials; return them with the row of each trial's rewrite.
 
     counts: [texts], the number of rewrites of each text. Rows of rewrites are sorted by text. The names of the streams
-    do not contain epsilon, so epsilons with equally many rewrites have the same trials.
+    do not contain epsilon, so two epsilons with the same numbers of rewrites have the same trials.
     """
     sets, numbers = _allot(counts, vectors, design)
     if trials is not None and trials > len(sets):
@@ -299,10 +299,10 @@ def _draw(
 def _allot(
     counts: NDArray[np.int64], vectors: NDArray[np.float32], design: Design
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return candidate sets [n, k] and, for each candidate, the index of the rewrite that is assigned to it [n, k].
+    """Return candidate sets [n, k] and the indices [n, k] of the rewrites that are assigned to the candidates.
 
-    In each round every text is in at most one set. If texts have many rewrites, a set is repeated for several trials,
-    each with its own target, so about `_ROUNDS` rounds use up all rewrites.
+    In each round every text is in at most one set. If texts have many rewrites, a set serves several trials, each with
+    its own target. So about `_ROUNDS` rounds use up all rewrites.
     """
     used = np.zeros_like(counts)
     share = -(-counts.max() // _ROUNDS)

@@ -12,45 +12,47 @@ batch. The status of a limit (`evidence.status`) is
 - **beyond** as soon as `above` reaches a / alpha for one of the a attacks. A mechanism that keeps all limits is called
   beyond, after any batch, with probability at most alpha (union bound over the attacks).
 - **not exceeded by these attacks** as soon as all attacks have `below` at 1 / beta. A mechanism that exceeds some limit
-  passes, after any batch, with probability at most beta: `below` of that limit's attack alone reaches 1 / beta with at
-  most that probability.
-- **open** if the trials run out first, for example if a loss equals its limit. An attack without a limit is open too:
-  it was right in every trial of its baseline, so no result could count against the mechanism.
+  passes, after any batch, with probability at most beta, because `below` of that limit's attack reaches 1 / beta with
+  probability at most beta.
+- **open** if the trials run out first, for example if a loss equals its limit. An attack without a limit is open too.
+  It has no limit because it was right in every trial of the baseline, so no result could count against the mechanism.
 
-A limit on **delta at 4 nats** is judged in the same way, with thresholds on an attack's score that other trials chose
-(`estimation/tail.py`). A trial counts 1 for a right guess beyond the threshold, -e^4 / (k - 1) for a wrong guess beyond
-it (among k candidates), and 0 otherwise; the mean count is at most delta at 4 nats. `above` bets on the one threshold
-that proved most in the other trials. The limit is kept only if it is kept at every threshold. So a grid divides the
-thresholds into intervals, each with a bettor `below`, which counts the right guesses scored above the interval's lower
-end and the wrong guesses scored at or above its upper end. All these bettors must reach 1 / beta. Then an attack that
-exceeds the limit at any threshold passes with probability at most beta, because of the bettor in that threshold's
-interval. Stakes are mixed over a grid (`estimation/betting.py`).
+A limit on **delta at 4 nats** is judged in the same way, with thresholds on an attack's score. Separate trials choose
+these thresholds (`estimation/tail.py`). A trial counts 1 for a right guess beyond the threshold, -e^4 / (k - 1) for a
+wrong guess beyond the threshold (among k candidates), and 0 otherwise; the mean count is at most delta at 4 nats.
+`above` bets on the one threshold that proved most in the separate trials. The limit is kept only if it is kept at every
+threshold. So a grid divides the thresholds into intervals, each with its own bettor `below`. This bettor counts the
+right guesses scored above the interval's lower end, and the wrong guesses scored at or above the interval's upper end.
+All these bettors must reach 1 / beta. An attack that exceeds the limit at some threshold then passes with probability
+at most beta, since the bettor of that threshold's interval would have to reach 1 / beta. Stakes are mixed over a grid
+(`estimation/betting.py`).
 
 A limit on the **identifiers that survive** is judged once, on a number of texts that is fixed beforehand. Each text has
-one identifier of a kind and, if planted, of a shape (its form and place; `identifiers/surviving.py`). So the number of
-survivors of each kind or shape is binomial. The bounds are Clopper and Pearson's. A kind or shape is *within* if its
-upper bound at error beta is at most the limit, *beyond* if its lower bound at error alpha / a is above the limit, and
-open otherwise. In a, every shape counts as one limit. All shapes must pass. So a mechanism that exceeds the limit in
-one shape passes with probability at most beta, for any number of shapes. A mechanism that keeps all limits is called
-beyond with probability at most alpha over all limits.
+one identifier. This identifier has a kind and, if it was planted, a shape (its form and place;
+`identifiers/surviving.py`). So the number of survivors of each kind or shape is binomial. The bounds are Clopper and
+Pearson's. A kind or shape is *within* if its upper bound at error beta is at most the limit, *beyond* if its lower
+bound at error alpha / a is above the limit, and open otherwise. Here a is the number of limits, and every shape counts
+as one limit. All shapes must pass. So a mechanism that exceeds the limit in one shape passes with probability at most
+beta, for any number of shapes. A mechanism that keeps all a limits is called beyond with probability at most alpha.
 
-A limit on an **attribute** is judged in the same way. Test texts come in equal number from each of k classes, one per
-author, each with one fresh rewrite. The number of right inferences of an attacker trained on other rewrites has lighter
-tails than a binomial with the same mean rate (Hoeffding 1956); a limit in nats bounds this rate (TeDA eq. 10).
+A limit on an **attribute** is judged in the same way. The k classes have equally many test texts, one per author, each
+with one fresh rewrite. The attacker is trained on other rewrites. The number of its right inferences has lighter tails
+than a binomial with the same mean rate (Hoeffding 1956). A limit in nats bounds this rate (TeDA eq. 10).
 
-A limit on **linking** is judged on independent sets of rewrites: the share of right links in a set is a number in
-[0, 1], and its mean has an interval by betting (`estimation/betting.py`). The same method judges the share of a text's
-words that are guessed right (**which_unit**), and a metric of a text and its rewrite (**similarity**). The limit on a
-metric is the smallest mean allowed. Attacks give only a lower bound for a **worst pair**, so only a law can show its
-limit kept. A **claim** is exceeded if an attack's guesses or the law itself refute it.
+A limit on **linking** is judged on independent sets of rewrites. The share of right links in a set is a number in
+[0, 1], and the mean share has an interval by betting (`estimation/betting.py`). The same method judges the share of a
+text's words that are guessed right (**which_unit**), and a metric of a text and its rewrite (**similarity**). The limit
+on a metric is the smallest mean allowed. For the loss of a **worst pair**, attacks give only a lower bound, so only a
+law can show that its limit is kept. A limit on a **claim** is exceeded if an attack's guesses or the law itself refute
+the claim.
 
-An attack that is right significantly less often than blind guessing (`below_chance`, at 1e-6 per batch) distinguishes
-candidates although it keeps every limit, so its status is open.
+An attack may be right significantly less often than blind guessing (`below_chance`, at 1e-6 per batch). Such an attack
+keeps every limit, but it distinguishes the candidates, so its status is open.
 
 The loss of a **baseline** is known only up to its interval. The limit on an increase is the baseline's loss plus half
-of the increase to notice, or the baseline's upper bound if that is higher (`limit_of_increase`). So an unchanged
-mechanism is called beyond with probability at most alpha if the baseline's interval contains the true loss; otherwise
-every run inherits the baseline's error. `least_found` gives the smallest loss that is detected with the stated power.
+of the increase to detect, or the baseline's upper bound if that is higher (`limit_of_increase`). If the baseline's
+interval contains the true loss, an unchanged mechanism is called beyond with probability at most alpha. Otherwise every
+run inherits the baseline's error. `least_found` gives the smallest loss that is detected with the stated power.
 """
 
 from __future__ import annotations
@@ -114,12 +116,12 @@ class Judged:
 
     point: the figure at the observed rate, not a bound. limit: None for an attack without a limit. row: further columns
     of the question. For identifiers these are `shape` (if planted), `partly` (the number that survived only in part)
-    and `precision` (the number of masked runs of words, the share of these runs that touch an identifier, and the
-    share's interval; share and interval are None without runs). If a stated law shows the limit kept, the column is
-    `unrefuted`, the number of rewrites that did not refute the law. turned: True if an attack was right less often than
-    by chance (`below_chance`), so it cannot pass. unanswered: True if the limit was kept but answers of a service were
-    missing, so the status is open. of_texts: a pair per trial, the text and a flag; the flag is True for a right guess,
-    inference or link, or a surviving identifier.
+    and `precision`. The latter holds the number of masked runs of words, the share of these runs that touch an
+    identifier, and the share's interval; share and interval are None without runs. If a stated law shows the limit
+    kept, the further column is `unrefuted`, the number of rewrites that did not refute the law. turned: True if an
+    attack was right less often than by chance (`below_chance`), so it cannot pass. unanswered: True if the limit was
+    kept but answers of a service were missing, so the status is open. of_texts: a pair per trial, the text and a flag;
+    the flag is True for a right guess, inference or link, or a surviving identifier.
     """
 
     evidence: Evidence
@@ -204,7 +206,7 @@ def decide(
     errors: Errors = STANDARD,
     beside: int = 0,
 ) -> Verdict:
-    """Draw trials until every limit is shown kept, or one exceeded, or the budget is spent.
+    """Draw trials until every limit is shown kept, one limit is shown exceeded, or the budget is spent.
 
     limits: the limit of each attack by name, in the order of the counts that `measure` returns; an attack whose limit
     is None is always open. budget: the largest number of trials. beside: the number of limits that are judged elsewhere
@@ -292,8 +294,8 @@ def enough_texts(rate: float, tests: int, *, errors: Errors, share: float | None
 def fewest_sets(rate: float, tests: int, *, expected: float, spread: float, errors: Errors) -> int | None:
     """Return the fewest sets, to within a tenth, that could show a limit `rate` on a mean kept or exceeded.
 
-    expected, spread: the mean and standard deviation of the sets' shares if the limit is kept; if it is exceeded, all
-    shares are assumed to be 1. Returns None if more than a million sets are needed.
+    expected, spread: the assumed mean and standard deviation of the sets' shares if the limit is kept. If the limit is
+    exceeded, all shares are assumed to be 1. Returns None if more than a million sets are needed.
     """
     sets = 10
     while sets <= _MOST_SETS:
@@ -343,12 +345,13 @@ def least_tail_found(
 ) -> float:
     """Return the smallest delta at 4 nats that is shown to exceed the limit with probability 1 - beta, or infinity.
 
-    missed: an upper bound of the share of trials with a wrong confident guess. The assumed number of hits is too large,
-    and the assumed number of misses too small, with probability at most beta / 2 each.
+    missed: an upper bound of the share of trials with a wrong confident guess. The computation assumes numbers of hits
+    and misses. The assumed hits are too many with probability at most beta / 2, and the assumed misses too few with
+    probability at most beta / 2.
     """
     weight = WEIGHT / (candidates - 1)
     misses = int(binom.isf(errors.beta / 2, trials, missed))
-    largest = 1 - (1 + weight) * missed  # if every other trial is a hit
+    largest = 1 - (1 + weight) * missed  # if all other trials are hits
 
     def power(delta: float) -> float:
         hits = int(binom.ppf(errors.beta / 2, trials, delta + weight * missed))

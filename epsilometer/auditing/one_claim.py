@@ -28,10 +28,11 @@ BUDGETS = (0.1, 0.5, 1, 2, 5, 10, 20, 50)  # checked if no epsilon is given
 class Checked:
     """The outcome of a check.
 
-    worst: the finding at the requested epsilon; without one, the most relevant finding (`_telling`). findings: the
-    findings at the requested epsilon, else at all BUDGETS, or at NO_BUDGET for a mechanism without a budget. added:
-    findings at further epsilons, small enough for draws to refute the claim. claim: the claim in words, at the epsilon
-    of `worst`. largest: the largest loss of one unit (nats) and its evidence (`largest_losses`), None if it is unknown.
+    worst: the finding at the requested epsilon; if none is requested, the most relevant finding (`_telling`). findings:
+    the finding at the requested epsilon; if none is requested, the findings at all BUDGETS, or at NO_BUDGET for a
+    mechanism without a budget. added: findings at further epsilons, small enough for draws to refute the claim. claim:
+    the claim in words, at the epsilon of `worst`. largest: the largest loss of one unit (nats) and its evidence
+    (`largest_losses`), None if it is unknown.
     """
 
     worst: Finding
@@ -46,9 +47,9 @@ class Inputs:
     """The inputs that a check compares.
 
     vectors, vocabulary: a mechanism on words is checked over the first `vocabulary` words of the file `vectors`, by
-    default the embedded one. If the mechanism's settings name its resource, `vocabulary` has no effect and `vectors` is
-    an error. compared: the largest number of inputs to compare, chosen among all; None for the usual numbers
-    (`worst_case.Extent`).
+    default the embedded vectors. If the mechanism's settings name its resource, `vocabulary` has no effect and
+    `vectors` is an error. compared: the largest number of inputs to compare, chosen among all inputs; None for the
+    usual numbers (`worst_case.Extent`).
     """
 
     vectors: Path | None = None
@@ -113,7 +114,7 @@ def check(
 def _telling(finding: Finding) -> tuple[bool, float]:
     """Return the sort key: violated claims first, then the smallest slack (by laws) or the largest claim (by draws).
 
-    Draws prove almost no loss of a mechanism that keeps its claim. The slack is then about equal to the claim, so the
+    If a mechanism keeps its claim, draws prove almost no loss. The slack is then about equal to the claim, so the
     smallest slack would only select the smallest claim.
     """
     if finding.slack is None or finding.claimed is None:

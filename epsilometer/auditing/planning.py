@@ -1,6 +1,6 @@
-"""The number of trials of an audit: for a test of a claim, or for an interval of a given width. Losses are in nats.
+"""The number of trials that an audit needs to test a claim, or to give an interval of some width. Losses are in nats.
 
-Both numbers assume a mechanism with loss l, k candidates, and the best possible adversary, who is right with
+Both functions assume a mechanism with loss l, k candidates, and the best possible adversary, who is right with
 probability e^l / (e^l + k - 1) (TeDA eq. 10), as for randomised response over the candidates. The number of right
 guesses is binomial, and its probabilities are computed exactly. A weaker attack needs more trials.
 """
@@ -25,7 +25,7 @@ def trials_to_refute(claim: float, leak: float, power: float, candidates: int, l
     """Return the fewest trials that refute a claim at `level` with probability `power`, if `leak` is the true loss.
 
     claim, leak: losses in nats; an infinite leak makes every guess right. Raises UserError for a leak within the claim,
-    which no audit refutes, and for values outside their range.
+    since no audit can then refute the claim, and for values outside their range.
     """
     _check(power, candidates, level)
     if not 0 <= claim < leak:
@@ -50,9 +50,9 @@ def trials_to_refute(claim: float, leak: float, power: float, candidates: int, l
 def trials_for_width(loss: float, width: float, power: float, candidates: int, alpha: float) -> int:
     """Return a number of trials whose interval is at most `width` nats wide with probability `power`.
 
-    The probability is not monotone in the number of trials: with one trial fewer it is too small, but with still fewer
-    it may be large enough again. loss: the true loss. The interval extends from an estimate's lower bound
-    (`Estimate.loss`) to its `upper`. Raises UserError for values outside their range.
+    The probability is not monotone in the number of trials: with one trial fewer than returned, it is too small, but
+    with even fewer trials it may be large enough again. loss: the true loss. The interval extends from an estimate's
+    lower bound (`Estimate.loss`) to its `upper`. Raises UserError for values outside their range.
     """
     _check(power, candidates, alpha)
     if not (width > 0 and loss >= 0 and math.isfinite(loss)):

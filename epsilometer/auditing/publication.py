@@ -1,9 +1,9 @@
 """Rewrites for publication: of the lines of a file or stream, or of columns of a table.
 
 Shipped mechanisms, and others that draw by `core.laws.sample`, draw exactly from the operating system's randomness
-(`epsilometer.core.exact_samplers`). They reserve a millionth of the epsilon for the rounding of the laws. For a user's
-mechanism, the only check is that it draws from the given noise. With a seed, rewrites are reproducible: anyone who
-knows the seed can invert them, so they must not be published.
+(`epsilometer.core.exact_samplers`). These mechanisms reserve a millionth of the epsilon for the rounding of the laws.
+For a user's mechanism, the only check is that it draws from the given noise. With a seed, rewrites are reproducible:
+anyone who knows the seed can invert them, so these rewrites must not be published.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from epsilometer.runtime.streams import results
 from epsilometer.runtime.withholding import withheld
 
 _LINES = 10_000  # largest number of lines rewritten at a time
-_TWICE = 8  # number of rewrites made twice with the same noise; both must be equal
+_TWICE = 8  # number of rewrites that are made twice with the same noise, and must be equal
 
 
 @dataclass
@@ -110,7 +110,7 @@ class Publisher:
 def publish_table(
     publisher: Publisher, file: Path, out: Path | None, columns: Sequence[str], rows: int | None, layout: Layout
 ) -> None:
-    """Rewrite these columns of a table, and write it in the format of `file`; other columns are unchanged.
+    """Rewrite these columns of a table, and write the table in the format of `file`; other columns are unchanged.
 
     out: None for standard output. rows: the number of first rows to rewrite, None for all. Raises UserError for columns
     that are missing or do not contain strings, and for an `out` of another format, before any text is rewritten.
@@ -142,7 +142,7 @@ def publish_table(
 
 
 def publish_lines(publisher: Publisher, file: Path | None, out: Path | None, rows: int | None, encoding: str) -> None:
-    """Rewrite the lines of standard input as they arrive, or of a file after checking that all can be decoded.
+    """Rewrite the lines of standard input as they arrive, or the lines of a file once all are known to be decodable.
 
     out: written atomically; None for standard output. rows: the number of first lines to rewrite, None for all. Raises
     UserError with the line number for a line in another encoding.

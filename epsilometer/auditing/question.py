@@ -1,8 +1,8 @@
 """The interface of a question about a release. Each question is a file in `epsilometer/questions`.
 
 A question states its needs, observes a subject, and returns evidence, without intervals or errors. The ways to ask
-(`epsilometer/doors`) choose errors, compute bounds from the evidence, and compare these with a limit, a target, another
-subject or a baseline. So each question works in every way that `needs` and `gives` allow.
+(`epsilometer/doors`) choose errors, compute bounds from the evidence, and compare these bounds with a limit, a target,
+another subject or a baseline. So each question can be asked in every way that its `needs` and `gives` allow.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Question(Protocol):
         ...
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return a number of trials that can show a kept limit to be kept, and an exceeded one to be exceeded.
+        """Return a number of trials that can show a kept limit to be kept, and an exceeded limit to be exceeded.
 
         budget: the largest number of rewrites. tests: the number of all limits, which share alpha. Raises UserError if
         no number within the budget can do both.
@@ -117,8 +117,8 @@ class ShownByLaw(Protocol):
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
         """Return the evidence of a law that proves the limit kept, or the reason to ignore this law.
 
-        The evidence is None if rewrites refute the law or cannot test it; otherwise the reason is None. Both are None
-        if the law is missing or does not prove the limit kept.
+        If rewrites refute the law or cannot test it, the evidence is None and the reason is given. If the law is
+        missing or does not prove the limit kept, both are None.
         """
         ...
 
@@ -197,7 +197,7 @@ class TableRequest:
         return chosen(self.columns, list(schema), short)
 
     def check_unused(self, *names: str) -> None:
-        """Raise UserError if one of these fields has a value, which would have no effect."""
+        """Raise UserError if one of these fields is set, since the question does not read it."""
         usual = {part.name: part.default for part in fields(self)}
         if idle := [f"--{name}" for name in names if getattr(self, name) != usual[name]]:
             raise UserError(f"this question does not read {', '.join(idle)}; leave out what has no effect", "EPS-A151")

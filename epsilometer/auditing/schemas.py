@@ -29,13 +29,13 @@ ESTIMATES: Schema = {  # a row per attack, and the rows `strongest` and `stronge
     "candidates": pl.Int64,
     "successes": pl.Int64,
     "success_rate": pl.Float64,
-    "loss": pl.Float64,  # guessing loss, with delta 0; point, upper and ceiling are guessing losses too
+    "loss": pl.Float64,  # guessing loss, with delta 0; so are point, upper and ceiling
     "point": pl.Float64,
     "upper": pl.Float64,
     "ceiling": pl.Float64,
     "delta": pl.Float64,  # delta of the claim; 0 without a claim
     "loss_at_delta": pl.Float64,  # epsilon that the successes prove for a claim with that delta (TeDA eq. 11)
-    "equal_trials": pl.Int64,  # trials whose candidates have equally many words
+    "equal_trials": pl.Int64,  # trials in which all candidates have the same number of words
     "equal_successes": pl.Int64,
     "equal_loss": pl.Float64,  # loss proved on these trials, where word counts reveal nothing; null without such trials
     "claim": pl.String,
@@ -52,15 +52,15 @@ ESTIMATES: Schema = {  # a row per attack, and the rows `strongest` and `stronge
     "validated": pl.Boolean,  # True if the attack was validated for this number of candidates
     "worst_output": pl.Float64,  # pure loss that the most confident guesses prove (`abstention`); null without scores
     "delta_at_4_low": pl.Float64,  # delta at 4 nats that the confident guesses prove (`tail`); null: not testable
-    "delta_at_4_high": pl.Float64,  # upper bound for these attacks' guesses; not an upper bound of delta
-    "fpr": pl.Float64,  # the false positive rate for the next three columns, which are null without scores
+    "delta_at_4_high": pl.Float64,  # upper bound for these guesses, not for delta
+    "fpr": pl.Float64,  # the false positive rate of the next three columns, which are null without scores
     "tpr": pl.Float64,  # true positive rate at that false positive rate (`roc`)
     "tpr_low": pl.Float64,
     "tpr_high": pl.Float64,
     "posterior_loss": pl.Float64,  # loss by averaged posteriors (`posteriors`): assumes the mechanism's law
     "posterior_point": pl.Float64,  # the posterior columns are null without a law, or if the sampler departs from it
     "posterior_upper": pl.Float64,
-    "departure_p": pl.Float64,  # p-value of the hits given their posteriors under the law; null without a law
+    "departure_p": pl.Float64,  # p-value of the number of hits, given the posteriors under the law; null without a law
     "fit_p": pl.Float64,  # p-value of the outputs under the law (`goodness_of_fit`); the same for all attacks
     "departs": pl.Boolean,  # True if departure_p or fit_p refutes the law, at alpha divided by the number of tests
 }
@@ -83,11 +83,11 @@ AUDIT: Schema = {  # the table of `text_audit.audit`, for one mechanism on the g
     "apart": pl.Int64,  # answers with reasoning that is not part of the rewrite
     "constant": pl.Boolean,  # True if all rewrites of two or more texts are equal
     "memory": pl.String,  # kind of answers to repeated texts (`trials.memory`); null with too few repeats
-    "loss_of_law": pl.Float64,  # loss if each text counts once; null unless each text has one permanent answer
+    "loss_of_law": pl.Float64,  # loss if each text counts as one trial; null unless each text has one permanent answer
     **OVERALL,
 }
 
-CLAIMS: Schema = {  # results of `worst_case`; x, other and output are null if inputs are private
+CLAIMS: Schema = {  # results of `worst_case`; x, other and output are null for private inputs
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "audited": pl.Boolean,  # False if the check added this epsilon, at which draws can refute a claim
@@ -104,7 +104,7 @@ CLAIMS: Schema = {  # results of `worst_case`; x, other and output are null if i
     "bound": pl.Float64,
     "inputs": pl.Int64,
     "draws": pl.Int64,
-    "testable": pl.Float64,  # largest claim that this number of draws could refute; null if the law is computed
+    "testable": pl.Float64,  # largest claim that this number of draws could refute; null for a computed law
     "noise_p": pl.Float64,  # for continuous noise: p-value under the claimed density
     "largest": pl.Float64,  # the largest loss of one unit over the mechanism's whole vocabulary
     "largest_method": pl.String,  # exact, lower bound, or draws (a lower bound)
@@ -189,10 +189,10 @@ UNIT_LOSSES: Schema = {  # results of the audit over units (`units`); a row per 
     "released": pl.Boolean,
     "rewrites": pl.Int64,
     "coins": pl.Int64,  # number of words chosen by a coin, over all rewrites
-    "guesses": pl.Int64,  # number of most confident guesses, chosen to prove the largest loss
+    "guesses": pl.Int64,  # number of guesses that count: the most confident ones, as many as prove the largest loss
     "right": pl.Int64,  # number of these guesses that are right
     "rate": pl.Float64,
-    "loss": pl.Float64,  # loss of one word by those guesses: a lower bound of its pure epsilon
+    "loss": pl.Float64,  # loss of one word by those guesses: a lower bound of the pure epsilon per word
     "ceiling": pl.Float64,
     "delta": pl.Float64,
     "claim": pl.String,
@@ -215,7 +215,7 @@ WORST_PAIRS: Schema = {  # the pair of texts with the largest loss in a search (
     "loss": pl.Float64,
     "point": pl.Float64,
     "ceiling": pl.Float64,
-    "worst_output": pl.Float64,  # pure loss: by the most confident guesses or, in an exact row, of any output
+    "worst_output": pl.Float64,  # pure loss by the most confident guesses; in an exact row, the largest of any output
     "delta": pl.Float64,
     "claim": pl.String,
     "claimed": pl.Float64,  # claimed loss of this pair
@@ -243,7 +243,7 @@ EXACT: Schema = {  # exact losses of a cell by its law; a row per budget and gro
     "average_low": pl.Float64,  # bounds of the average over the compared pairs
     "average_high": pl.Float64,
     "all_low": pl.Float64,  # bounds of the average over all pairs that trials can draw; a 99 % interval if
-    "all_high": pl.Float64,  # only a sample was compared; at most relative_epsilon if that is over all pairs
+    "all_high": pl.Float64,  # only a sample was compared. all_high <= relative_epsilon if that covers all pairs
     "median": pl.Float64,  # guess losses of the pairs: their median, 95 % quantile (q95) and largest (worst)
     "q95": pl.Float64,
     "worst": pl.Float64,
@@ -296,9 +296,9 @@ DECISIONS: Schema = {  # decisions on stated limits (`decisions.decide`); a row 
     "high_by": pl.String,
     "decision": pl.String,
     "why": pl.String,  # for a limit, why it is open or contradictory; for `all`, the limits that decide
-    "needed": pl.Int64,  # needed number of what `settles` names; null if unknown or not a number
+    "needed": pl.Int64,  # how many of the things in `settles` are needed; null if unknown or not a number
     "settles": pl.String,  # what would settle an open limit; null if it is settled
-    "worst_pair": pl.Float64,  # largest guess loss of a compared pair; from here on, columns are null except for `all`
+    "worst_pair": pl.Float64,  # largest guess loss of a compared pair; this and later columns are null except for `all`
     "texts_above_4": pl.Int64,  # number of texts whose guess loss to some compared text exceeds 4 nats
     "texts_compared": pl.Int64,
     "pairs_compared": pl.Int64,
@@ -334,7 +334,7 @@ POSSIBLE: Schema = {  # share of the possible worth that a cell reaches on trial
     "worth_low": pl.Float64,
     "worth_high": pl.Float64,
     "loss": pl.Float64,  # loss of the same trials
-    "by": pl.String,  # source: "law" (the loss itself), "latents" or "draws" (upper bound), "attacks" (lower bound)
+    "by": pl.String,  # source of the loss: "law" (exact), "latents" or "draws" (upper bound), "attacks" (lower bound)
     "ceiling": pl.Float64,  # the largest worth that any mechanism can have at that loss
     "pure_epsilon": pl.Float64,  # pure epsilon claimed between any two texts; null without such a claim
     "pure_ceiling": pl.Float64,  # the largest worth under that claim
@@ -372,12 +372,12 @@ DOWNSTREAM: Schema = {  # scores of a classifier of a label, or a regression of 
     "kind": pl.String,  # kind of classifier: "transformer", "linear", "encoder"; null for the majority
     "seed": pl.Int64,
     "macro_f1": pl.Float64,  # null for a regression, like all scores except the correlations
-    "low": pl.Float64,  # interval, over test texts, of the macro F1 averaged over seeds; the same for each seed
+    "low": pl.Float64,  # interval over test texts of the macro F1's mean over seeds; the same for each seed
     "high": pl.Float64,
     "binary_f1": pl.Float64,  # F1 of the last class by name; null for more than two classes
     "accuracy": pl.Float64,
     "matthews": pl.Float64,  # 0 if only one class is guessed
-    "pearson": pl.Float64,  # correlations, null for classes; 0 if all guesses are equal
+    "pearson": pl.Float64,  # both correlations are null for classes, and 0 if all guesses are equal
     "spearman": pl.Float64,
     "guessed": pl.Int64,  # number of distinct guesses
     "train": pl.Int64,
@@ -402,7 +402,7 @@ LEAKAGE: Schema = {  # identifiers that rewrites contain unchanged, over all tri
 SURVIVING: Schema = {  # surviving identifiers, one per text; a row per epsilon, kind and shape
     "epsilon": pl.Float64,
     "kind": pl.String,
-    "shape": pl.String,  # form and place in which it was planted; null for recorded identifiers
+    "shape": pl.String,  # form and place in which an identifier was planted; null for recorded identifiers
     "texts": pl.Int64,
     "survived": pl.Int64,
     "partly": pl.Int64,  # number that survived only in part
@@ -410,7 +410,7 @@ SURVIVING: Schema = {  # surviving identifiers, one per text; a row per epsilon,
     "low": pl.Float64,
     "high": pl.Float64,
     "masked": pl.Int64,  # number of masked runs of words in these texts
-    "precision": pl.Float64,  # share of these that touch an identifier; null if nothing is masked
+    "precision": pl.Float64,  # share of these runs that touch an identifier; null if nothing is masked
     "precision_low": pl.Float64,
     "precision_high": pl.Float64,
 }
@@ -432,7 +432,7 @@ LINKS: Schema = {  # a row per epsilon and attack by linking (`linking`), and `s
     "ceiling": pl.Float64,
 }
 
-BY_TEXT: Schema = {  # hits per text; a row per text, epsilon and attack (or other judged figure)
+BY_TEXT: Schema = {  # hits per text; a row per text, epsilon and attack (or another figure)
     "text": pl.Int64,  # index among the distinct texts
     "epsilon": pl.Float64,
     "attack": pl.String,
@@ -440,7 +440,7 @@ BY_TEXT: Schema = {  # hits per text; a row per text, epsilon and attack (or oth
     "right": pl.Int64,  # trials with a right guess, inference or link, or a surviving identifier
 }
 
-BY_RATES: Schema = {  # the loss by the true and false positives of the first candidate (`successes.Rates`)
+BY_RATES: Schema = {  # the loss by true and false positive rates for the first candidate (`successes.Rates`)
     "epsilon": pl.Float64,
     "attack": pl.String,
     "by_rates": pl.Float64,

@@ -20,10 +20,10 @@ from epsilometer.core.mechanism import Mechanism, budgets, check_guarantees
 
 @dataclass(frozen=True)
 class Subject:
-    """A mechanism at one epsilon (NO_BUDGET without a budget), on texts, with the attacks that apply to it.
+    """A mechanism at one epsilon (NO_BUDGET without a budget), on texts, with the attacks that apply to the mechanism.
 
     identified: the same texts with the identifiers that their file records, or None. table: the texts (column `text`)
-    with the other columns of their file, None without any. tally: counts all rewrites.
+    with the other columns of their file; None if the texts were given as a list. tally: counts all rewrites.
     """
 
     name: str

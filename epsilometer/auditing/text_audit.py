@@ -71,7 +71,7 @@ from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words
 
 VIEWS = ("text", "released", "inside")  # views of an adversary
-_USUAL = (0.5, 2.0)  # range of mean lengths of word vectors that needs no note
+_USUAL = (0.5, 2.0)  # usual range of the mean length of word vectors; no note is printed within it
 
 Named = str | Path | Mechanism | RewriteFunction  # a mechanism: a name, a path, an object or a function
 Attacks = Sequence[str | Path | Attack] | Mapping[str, Mapping[str, Any]]  # a mapping gives settings to each attack
@@ -82,7 +82,7 @@ class Pool:
     """A pool of n texts from which candidate sets are drawn.
 
     embedded: embeddings of the texts, None if not computed. groups: [n], a property that all texts of a candidate set
-    must share, such as their number of words; None if sets may have any texts.
+    must share, such as their number of words; None if a set may contain any texts.
     """
 
     texts: Sequence[str]
@@ -105,17 +105,17 @@ def audit(
     with its `settings`; a Mechanism object; or any function `rewrite(text, epsilon, rng) -> str`. epsilons: omitted for
     a mechanism without a privacy budget, such as a function `rewrite(text, rng) -> str`. attacks: names in
     `epsilometer.attacks.identification`, paths of files, objects, or a mapping from names and paths to settings, as in
-    `{"embedding": {"model": "..."}, "lexical": {}}`; by default all attacks without a large model. trials: the number
-    of trials at each epsilon. design: the settings for drawing and judging trials. Returns a row per epsilon and
-    attack, with the columns of `AUDIT`: the attack's view, its successes, `loss` (in nats, the lower bound at
-    confidence 1 - alpha/2), the claim and the verdict on it, the shares of truncated texts and out-of-vocabulary words,
-    and the number of distractors. The table prints the six columns `losses.SHORT`; `table.columns` lists all. Notes and
-    skipped attacks are printed on standard error. If the mechanism has laws, its claim is also checked in the worst
-    case (`claims.judging`). `verdict` judges the claim by the row's guesses. `overall` judges it by all guesses and
-    that check together, and `overall_by` is the source of `overall`. The row `strongest` is about the best of several
-    attacks that see the released view (Bonferroni). If some attacks see more, the row `strongest_inside` is about the
-    best of all. All attacks share the same trials. Raises UserError for values outside their range, before any model
-    loads.
+    `{"embedding": {"model": "..."}, "lexical": {}}`; by default all installed attacks without a large model. trials:
+    the number of trials at each epsilon. design: the settings for drawing and judging trials. Returns a row per epsilon
+    and attack, with the columns of `AUDIT`. Among them are the attack's view and successes, `loss` (in nats, the lower
+    bound at confidence 1 - alpha/2), the claim and its verdict, the shares of truncated texts and out-of-vocabulary
+    words, and the number of distractors. The table prints only the six columns in `losses.SHORT`; `table.columns` lists
+    all columns. Notes and skipped attacks are printed on standard error. If the mechanism has laws, its claim is also
+    checked in the worst case (`claims.judging`). `verdict` judges the claim by the row's guesses. `overall` judges the
+    claim by all guesses and the worst-case check together; `overall_by` names the source of this verdict. The row
+    `strongest` is about the best of several attacks that see the released view (Bonferroni). If some attacks see more
+    than that view, the row `strongest_inside` is about the best of all attacks. All attacks share the same trials.
+    Raises UserError for values outside their range, before any model loads.
     """
     texts, design = distinct(texts), as_installed(design)
     if epsilons is not None:
@@ -141,7 +141,7 @@ def audit(
         rewrites = rewrite_all(made_by, Job(texts, sampled.source, epsilons, streams), paced=True)
     by_epsilon, pool = dict(zip(epsilons, rewrites, strict=True)), Pool(texts, embedded)
     losses = attacked(pool, sampled, by_epsilon, chosen, mechanism=made_by, design=design, worst=worst)
-    if not isinstance(made_by, Spends):  # a service has neither batches nor noise, and each request costs
+    if not isinstance(made_by, Spends):  # a service has neither batches nor noise, and each request costs money
         knowledge = Knowledge(texts, sampled.candidates, made_by, embedded=embedded, prior=design.prior)
         at = epsilons[-1]
         note(noticed(knowledge, sampled, at, applicable(chosen, made_by), guesses=losses.guesses[at]).said())
@@ -151,7 +151,7 @@ def audit(
 def distinct(texts: Iterable[str]) -> list[str]:
     """Return the distinct texts, in order. Raises UserError if there are none, or if some are not strings.
 
-    If texts differ only in the composition of characters (NFC, NFD), only the first of them is returned.
+    Of texts that differ only in the Unicode composition of their characters (NFC, NFD), only the first is returned.
     """
     if isinstance(texts, str):
         raise UserError("texts must be a list of strings, got one string; pass [text, ...]", "EPS-A156")
@@ -181,7 +181,7 @@ def as_mechanism(
     """Return a mechanism from a name or path with settings, from an object (unchanged), or from a plain function.
 
     texts: the audited texts; a mechanism with `among_texts` and no other resource takes them as its public list. Raises
-    UserError if the mechanism counts some of them as public.
+    UserError if some audited texts are among the mechanism's own `public_texts`.
     """
     built = _as_mechanism(named, settings, texts)
     refuse_public(built, texts or ())
@@ -215,8 +215,8 @@ def label(named: Named) -> str:
 def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Sequence[str] | None = None) -> Mechanism:
     """Return a shipped mechanism by module name, or a mechanism from the path of a user's file, with these settings.
 
-    Without a `resource` among the settings, a shipped mechanism reads the embedded one, which is built in the user's
-    cache on first use. A mechanism that chooses among public texts gets `texts` instead.
+    Without a `resource` among the settings, a shipped mechanism reads its embedded resource, which is built in the
+    user's cache on first use. A mechanism with `among_texts` chooses among `texts` instead.
     """
     values = dict(settings or {})
     definition = find("mechanisms", name, "rewrite")
@@ -235,9 +235,10 @@ def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Seque
 
 
 def on_vectors(name: str, settings: Mapping[str, Any], source: Path, folder: Path) -> dict[str, Any]:
-    """Return settings of a shipped mechanism on words with these word vectors; its resource is written to the folder.
+    """Return the settings with which a shipped mechanism on words reads these word vectors.
 
-    Raises UserError for another mechanism, and for a file without word vectors.
+    The mechanism's resource is written to `folder`. Raises UserError for a mechanism that does not read word vectors,
+    and for a file without them.
     """
     mechanism = find("mechanisms", name, "rewrite")
     default = getattr(mechanism, "default_resource", None)
@@ -249,7 +250,7 @@ def on_vectors(name: str, settings: Mapping[str, Any], source: Path, folder: Pat
 
 
 def _note_norms(source: Path) -> None:
-    """Note on standard error that vectors have an unusual mean length, so that an epsilon means another loss."""
+    """Note on standard error if word vectors have an unusual mean length: an epsilon then means another loss."""
     length = float(np.linalg.norm(WordVectors.load(source).vectors, axis=1).mean())
     if not _USUAL[0] <= length <= _USUAL[1]:
         note(
@@ -261,7 +262,7 @@ def _note_norms(source: Path) -> None:
 def on_public(name: str, settings: Mapping[str, Any], source: Path) -> dict[str, Any]:
     """Return settings of a mechanism that chooses among public texts, with this file or folder as its public texts.
 
-    Raises UserError for another mechanism, and for a missing file.
+    Raises UserError for a mechanism that does not choose among public texts, and for a missing file.
     """
     if "resource" in settings or not hasattr(find("mechanisms", name, "rewrite"), "public_texts"):
         raise UserError(
@@ -273,7 +274,7 @@ def on_public(name: str, settings: Mapping[str, Any], source: Path) -> dict[str,
 
 
 def draw(texts: Sequence[str], trials: int, design: Design = STANDARD) -> tuple[Trials, Embedded | None]:
-    """Draw trials among the texts; return them with embeddings, which are computed only if the temperature is not 0."""
+    """Draw trials among the texts; return the trials and, only if the temperature is not 0, the texts' embeddings."""
     check_trials(trials)
     embedded = None
     if design.candidates == "all":
@@ -297,7 +298,7 @@ def embed(texts: Sequence[str]) -> Embedded:
 
 
 def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:
-    """Return the attacks by name (objects by their class); None for all attacks without a large model."""
+    """Return the attacks by name (objects by their class); for None, all installed attacks without a large model."""
     if attacks is None:
         attacks = [name for name in names(IDENTIFICATION) if not _large(name) and _installed(name)]
     return by_name(
@@ -348,7 +349,7 @@ def say_what_is_left_out(attacks: Mapping[str, Attack], mechanism: Mechanism | N
 
 
 def say_queries(attacks: Mapping[str, Attack], mechanism: Mechanism, trials: Trials, texts: Sequence[str]) -> None:
-    """Note on standard error how many rewrites an adversary with query access requests, or that there is none."""
+    """Note on standard error how many rewrites an adversary with query access requests, or that no attack is one."""
     for name, attack in asking(attacks, mechanism).items():
         count = len(attack.queries(texts, _numbers(trials.candidates)))
         note(
@@ -388,8 +389,9 @@ def attacked(
     """Return the audit's table for existing rewrites: one row per epsilon and attack that applies to the mechanism.
 
     rewrites: the rewrites of all trials, by epsilon. mechanism: the mechanism of these rewrites, None if unknown.
-    design: only alpha, seed, fpr and prior are used. worst: from `worst_cases`; its verdicts count in `overall`. If
-    several attacks apply, there is a row `strongest`, and `strongest_inside` if some see more than the released view.
+    design: only alpha, seed, fpr and prior are used. worst: the result of `worst_cases`; its verdicts count in
+    `overall`. If several attacks apply, the table has a row `strongest`. It also has a row `strongest_inside` if some
+    of these attacks see more than the released view.
     """
     texts, candidates = pool.texts, trials.candidates
     applied = {name: attack for name, attack in attacks.items() if applies(attack, mechanism)}
@@ -496,7 +498,10 @@ def _on_answers(
     trials: Trials,
     alpha: float,
 ) -> Callable[[float, str], dict[str, Any]]:
-    """Return a function from epsilon and attack to the tally's columns. among: attacks that share alpha, by row."""
+    """Return a function from epsilon and attack to the tally's columns.
+
+    among: for a row about several attacks, the names of these attacks, which share alpha.
+    """
     by_stored = {stored(epsilon): by_attack for epsilon, by_attack in guesses.items()}
 
     def columns(epsilon: float, attack: str) -> dict[str, Any]:

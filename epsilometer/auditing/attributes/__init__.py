@@ -1,1 +1,1 @@
-"""Attributes of authors that rewrites still reveal: attackers, victims, their losses."""
+"""Attributes of authors that rewrites still reveal: attackers, victims, and the losses that attackers prove."""

@@ -1,21 +1,21 @@
 """Attackers who infer a private attribute from released texts; some of them know the mechanism.
 
 clean:       learned from original texts and reads the originals, so it shows how much there is to hide. All other
-             attackers read the released texts.
+             attackers read released texts.
 static:      learned from original texts, without any rewrite.
 adaptive:    learned from rewrites of original texts (all or some of them), with their true labels.
-augmented:   learned from the originals and those rewrites.
-folded:      as augmented, but disguised letters, split words and swaps are undone (`folding`) in all rewrites it
-             learns from and reads.
+augmented:   learned from the originals and from the rewrites that the adaptive attacker learns from.
+folded:      as augmented, but disguised letters, split words and swaps are undone (`folding`) in all rewrites that the
+             attacker learns from and reads.
 relabelled:  the static attacker with translated answers: an answer means the class whose rewritten training texts get
              that answer most often. This undoes a mechanism that exchanges classes.
 author:      the adaptive attacker on several texts of one author, with their log-probabilities summed.
 llm:         a language model that answers a prompt.
-detector:    learned to tell texts from their rewrites.
+detector:    learned to distinguish texts from their rewrites.
 
 No attacker learns from a test text, or from a text in the group of a test text (`released.check_apart`). Each result
 has the hash of the attacker's training texts and labels. An attacker that should have learned from rewrites is compared
-with the static one, to detect a training that never took place (`check_retrained`).
+with the static attacker, to detect a training that never took place (`check_retrained`).
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ LEARNERS = (STATIC, ADAPTIVE, AUGMENTED, FOLDED, RELABELLED, AUTHOR)  # the atta
 REWRITTEN, ORIGINAL = "rewritten", "original"  # the two classes of the detector
 UNUSABLE = -1  # a guess that does not name a class
 
-_COMPARED = 500  # training texts on which a retrained attacker is compared with the static one
+_COMPARED = 500  # training texts on which a retrained attacker is compared with the static attacker
 _TINY = 1e-300
 
 
 @dataclass(frozen=True)
 class Learners:
-    """The attackers made from each kind of classifier. authors: numbers of texts by one author read together."""
+    """The attackers made from each kind of classifier. authors: numbers of one author's texts to read together."""
 
     attackers: Sequence[str] = LEARNERS
     authors: Sequence[int] = (1, 5, 20)
@@ -93,19 +93,19 @@ class InferringModel(Protocol):
     """A model that answers prompts about the author's attribute."""
 
     def infer(self, texts: Sequence[str], label: str, classes: Sequence[str]) -> Sequence[Sequence[str]]:
-        """Return up to three classes per text, the most likely first; none for a text whose answer is unusable."""
+        """Return up to three classes per text, the most likely first; no class for a text whose answer is unusable."""
         ...
 
 
 @dataclass(frozen=True)
 class Inferred:
-    """The inferences of one attacker on n units: test texts, or sets of them by one author.
+    """The inferences of one attacker on n units. A unit is a test text, or a set of test texts by one author.
 
     units: [n, texts per unit], indices of test texts. truth: [n], indices of classes. guesses: [n], the most likely
-    classes if classes are as frequent as in the attacker's training; even_guesses: [n], the same if all classes are
-    equally frequent; both are UNUSABLE for an unusable answer. learned: None for a language model. top: [n], the
-    classes that a language model named for each text, the most likely first; None if it named at most one class per
-    text.
+    classes if classes are as frequent as in the attacker's training. even_guesses: [n], the most likely classes if all
+    classes are equally frequent. Both are UNUSABLE for an unusable answer. learned: None for a language model. top:
+    [n], the classes that a language model named for each text, the most likely first; None if it named at most one
+    class per text.
     """
 
     attacker: str
@@ -131,10 +131,11 @@ def infer(
 ) -> Iterator[Inferred]:
     """Yield the inferences of the attackers of one kind and seed on the test texts, `clean` first.
 
-    training, test: texts that have the label. static: trained on the original training texts, and possibly on others;
-    learn: trains another classifier like it. noise: one stream, which puts texts of one author into sets. A set size is
-    left out if some class has no set of that size. Raises UserError for texts or groups in both parts, for a class that
-    is missing from a part, for a classifier that learned other classes, and for one that was not trained again.
+    training, test: texts that have the label. static: trained on the original training texts, and possibly on other
+    texts. learn: trains another classifier like `static`. noise: one stream, which puts texts of one author into sets.
+    A set size is left out if some class has no set of that size. Raises UserError for texts or groups in both parts,
+    for a class that is missing from a part, for a classifier that learned other classes, and for a classifier that was
+    not trained again.
     """
     check_apart(training, test)
     check_classes(test, label, static.classifier.classes)
@@ -202,8 +203,8 @@ def ask(model: InferringModel, name: str, test: Released, label: str, *, classes
 def confusion(static: Learned, rewrites: Examples) -> NDArray[np.float64]:
     """Return [c, c]: ln P(static names class a | class b), estimated on rewrites with their true labels.
 
-    An answer is the most likely class if all classes are equally likely. Every class has one extra correct count, so an
-    answer that never occurs is not translated.
+    An answer is the most likely class, where all classes are equally likely beforehand. One correct count is added for
+    every class, so an answer that never occurs is not translated.
     """
     classes = static.classifier.classes
     named = static.log_likelihoods(single(rewrites.texts)).argmax(axis=1)
@@ -214,7 +215,7 @@ def confusion(static: Learned, rewrites: Examples) -> NDArray[np.float64]:
 
 
 def sets_of_one_author(test: Released, label: str, size: int, noise: Noise) -> NDArray[np.int64]:
-    """Return [n, size]: indices of test texts, of one group and class in each row, no text in two rows.
+    """Return [n, size]: indices of test texts. All texts of a row have one group and class, and no text is in two rows.
 
     Without groups, all texts of one class count as texts by one author. noise: one stream, which shuffles the texts.
     """
@@ -243,7 +244,7 @@ def check_same_classes(learned: Sequence[str], clean: Sequence[str]) -> None:
 
 
 def check_retrained(retrained: Learned, static: Learned, training: Released) -> None:
-    """Raise UserError for a classifier that should have learned from rewrites but answers as the static one does.
+    """Raise UserError if a classifier that should have learned from rewrites answers as the static classifier does.
 
     If no training text was changed, there is nothing new to learn and nothing is checked.
     """
@@ -272,7 +273,7 @@ def _learned(static: Learned, learn: Learn, examples: Examples) -> Learned:
 def _folded(static: Learned, learn: Learn, rewrites: Examples, test: Released, *, label: str) -> Inferred:
     """Return the folded attacker's inferences, without a check that it was retrained.
 
-    If folding undoes every edit, this attacker learns the originals twice, and may answer like the static one.
+    If folding undoes every edit, this attacker learns the originals twice, and may answer like the static attacker.
     """
     folding = Folding(single(static.examples.texts))
     read = replace(rewrites, texts=[folding.fold(text) for text in single(rewrites.texts)])
@@ -284,7 +285,7 @@ def _folded(static: Learned, learn: Learn, rewrites: Examples, test: Released, *
 
 
 def _grouped(clean: Examples, training: Released) -> tuple[Examples, list[str]]:
-    """Return the clean examples with their groups, and [n] the groups of the training texts and their rewrites.
+    """Return the clean examples with their groups, and the groups [n] of the training texts and their rewrites.
 
     A text, its rewrite, equal texts and texts of one author are in one group.
     """

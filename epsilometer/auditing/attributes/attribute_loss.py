@@ -1,24 +1,24 @@
 """The attribute loss: the loss of a mechanism, in nats, that an attacker proves by inferring an attribute.
 
-Let x_1, ..., x_k be texts, one of each of the k classes, and let the loss between any two of them be at most c:
-P(M(x_a) in S) <= e^c P(M(x_b) in S) + delta for every S. If an attacker h was chosen before these rewrites were
-sampled, its probability of being right satisfies
+Let x_1, ..., x_k be texts, one from each of the k classes, and let the loss between any two of these texts be at most
+c: P(M(x_a) in S) <= e^c P(M(x_b) in S) + delta for every S. If an attacker h was chosen before the rewrites M(x_1),
+..., M(x_k) were sampled, its probability of being right satisfies
 
     (1/k) sum over a of P(h(M(x_a)) = a)  <=  (e^c + (k - 1) delta) / (e^c + k - 1),
 
-as for any adversary who sees the rewrite of one of k equally likely texts (TeDA, arXiv:2603.22968, eq. 10). Equally
-many test texts of each class form rows of k texts, one of each class, in an order that does not depend on the rewrites.
-The expected number of successes is at most k times the sum of these bounds over the rows, for any texts. Here c is the
-largest claimed loss between two texts of a row, which is epsilon if the claim is epsilon-DP for documents. If an
-attacker reads n texts of one author together, their rewrites have independent noise, so their losses and their deltas
-add up.
+as for any adversary who sees the rewrite of one of k equally likely texts (TeDA, arXiv:2603.22968, eq. 10). Test texts,
+equally many of each class, form rows of k texts, one of each class, in an order that does not depend on the rewrites.
+The expected number of successes is at most k times the sum over rows of the bound on the right side, for any texts.
+Here c is the largest claimed loss between two texts of a row, which is epsilon if the claim is epsilon-DP for
+documents. If an attacker reads n texts of one author together, the rewrites of these texts have independent noise, so
+their losses and their deltas add up.
 
 Assumptions: each text is rewritten with independent noise; the attacker learned only from rewrites of other texts, and
 was not selected on the test rewrites. Then successes are a sum of independent Bernoulli variables, and a claim is
 tested as in `claims`. `estimate(successes, trials, candidates=k)` gives the loss and its interval over the noise. If
-rows share a group (an author, a pair), the interval is widened to cover the variation between groups as well; this
-matters most for a mechanism without randomness. The attackers `clean` and `detector` read texts that the mechanism did
-not release, so they have a loss but no claim.
+test texts share a group (an author, a pair), the interval is widened to cover the variation between groups as well;
+this matters most for a mechanism without randomness. The attackers `clean` and `detector` read texts that the mechanism
+did not release, so they have a loss but no claim.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ from epsilometer.core.randomness import Noise
 class Claimed:
     """The claim on the rewrites of test texts.
 
-    claim: the claim in words. pairs: a function of indices of texts [m, k], one of each class in every row; it returns
-    [m], the largest claimed loss between two texts of each row (infinite if no loss is claimed). None without a claim.
-    delta: the delta of the claim for one text.
+    claim: the claim in words. pairs: a function of indices of texts [m, k], one text of each class in every row. It
+    returns [m], the largest claimed loss between two texts of each row (infinite if no loss is claimed). None without a
+    claim. delta: the delta of the claim for one text.
     """
 
     claim: str = NO_CLAIM
@@ -81,8 +81,8 @@ def rows(
     inferred: the inferences of one label's attackers. groups: [test texts], None if all are independent. alpha: error
     of each interval, and of all verdicts of the label together (`verdicts.divisor`). noise: one stream, which samples
     texts in equal number from each class; attackers that read the same number of texts get the same sample. The row
-    `strongest` is about the attacker with most successes among the m that read one released text, at level alpha / m.
-    Its verdict is the verdict of that attacker.
+    `strongest` is about the attacker with most successes among the m attackers that read one released text, at level
+    alpha / m. Its verdict is the verdict of that attacker.
     """
     own = [_row(inference, groups, claimed, alpha=alpha, noise=noise) for inference in inferred]
     among = [(inference, row) for inference, row in zip(inferred, own, strict=True) if _competes(inference)]
@@ -96,7 +96,7 @@ def rows(
 
 
 def even_trials(truth: NDArray[np.integer], classes: int, noise: Noise) -> NDArray[np.int64]:
-    """Return [m, k]: indices of distinct units, one of each class in every row. m is the size of the rarest class.
+    """Return [m, k]: indices of distinct units, one unit of each class per row. m is the size of the rarest class.
 
     truth: [n] indices of classes, each present; noise: one stream.
     """
@@ -150,11 +150,11 @@ def _row(
 
 
 def _class_scores(inference: Inferred) -> dict[str, float | None]:
-    """Return balanced accuracy, macro F1, accuracy of the most frequent training class, and accuracy in the top 3.
+    """Return balanced accuracy, macro F1, the accuracy of the most frequent training class, and top-3 accuracy.
 
-    Balanced accuracy uses guesses for equally likely classes, as the trials do. Macro F1, like accuracy, uses guesses
-    for classes as frequent as in the training texts. Such guesses seldom name a rare class, so they would lower
-    balanced accuracy.
+    Balanced accuracy uses guesses that assume equally likely classes, as the trials do. Macro F1, like accuracy, uses
+    guesses that assume classes as frequent as in the training texts. These guesses seldom name a rare class, so they
+    would lower balanced accuracy.
     """
     from sklearn.metrics import f1_score
 

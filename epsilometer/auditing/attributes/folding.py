@@ -2,13 +2,13 @@
 
 Words and their frequencies come from texts that the attacker has. The edits are undone in this order:
 
-1. letters that look like Latin ones (`textbugger.HOMOGLYPHS`),
+1. letters that look like Latin letters (`textbugger.HOMOGLYPHS`),
 2. a space within a word, if the whole word is more frequent than the rarer of its parts,
-3. in a word that those texts lack, a swap of two neighbouring inner letters or the loss of an inner letter, if the
-   corrected word occurs in those texts; the most frequent such word is used.
+3. in a word that the attacker's texts lack, a swap of two neighbouring inner letters or the loss of an inner letter, if
+   the corrected word occurs in these texts; the most frequent corrected word is used.
 
-TextBugger also replaces words by other words; this edit is not undone. A rare word may be changed to a more frequent
-one.
+TextBugger also replaces words by other words; these edits are not undone. A rare word may be changed to a more frequent
+word.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Folding:
         self._counts = Counter(word for text in texts for word in words(text))
 
     def fold(self, text: str) -> str:
-        """Return the text with these edits undone; characters between words stay, except a space within a word."""
+        """Return the text with the edits undone; characters between words stay, except a space within a word."""
         text = text.translate(_LATIN)
         gaps: list[str] = []
         read: list[str] = []
@@ -64,7 +64,7 @@ def _counted_as(word: str) -> str:
 
 
 def _neighbours(word: str) -> Iterator[str]:
-    """Yield the words that become this one if two inner letters are swapped, or if an inner letter is lost."""
+    """Yield the words that become this word if two inner letters are swapped, or if an inner letter is lost."""
     for at in range(1, len(word) - 2):
         yield word[:at] + word[at + 1] + word[at] + word[at + 2 :]
     for at in range(1, len(word)):

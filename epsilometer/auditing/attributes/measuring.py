@@ -74,7 +74,7 @@ def attacker_rows(
     claimed: Callable[[Released], Claimed] = lambda test: NOTHING_CLAIMED,
     settings: Attacking,
 ) -> list[dict[str, Any]]:
-    """Return the rows of all attackers of one label, columns of `tables.ATTACKERS` from `label` on.
+    """Return the rows of all attackers of one label, with the columns of `tables.ATTACKERS` from `label` on.
 
     static: a classifier per kind and seed, trained on the original training texts. claimed: the claim on the releases
     of the test texts that have the label.
@@ -96,7 +96,7 @@ def attacker_rows(
 def detector_rows(
     training: Released, test: Released, kinds: Sequence[tuple[str, int]], *, train: Train, settings: Attacking
 ) -> list[dict[str, Any]]:
-    """Return the rows of a detector per kind and seed, like `attacker_rows`; none unless it is requested."""
+    """Return the rows of a detector per kind and seed, like `attacker_rows`; none unless the detector is requested."""
     if DETECTOR not in settings.attackers:
         return []
     coins = settings.noise("detector")
@@ -117,7 +117,8 @@ def victim_rows(
     """Yield, per kind and seed of victim, a row of `tables.ANONYMITY` from `attribute` on, and rows of `BY_LENGTH`.
 
     attributes: the attribute, or several that are hidden together. task: the label to preserve, or None. victims: for
-    each of these labels, a classifier per kind and seed, in the same order. edits: the changes to all test texts.
+    each of these attributes and the task, a classifier per kind and seed, in the same order. edits: the changes to all
+    test texts.
     """
     labels = attributes if task is None else (*attributes, task)
     rows = test.rows_with(*labels)

@@ -1,8 +1,8 @@
 """One call that takes texts and their rewrites, from any source, and returns the inferences of attackers.
 
 A language model, a product or a person may have rewritten the texts. Retrained attackers need rewrites to learn from.
-These are the rewrites in `training` or, without them, those of one half of the texts; only the other half is then
-tested. Classifiers that learn from clean texts use all texts of `training`.
+They learn from the rewrites in `training` or, if it has none, from those of one half of the texts; only the other half
+is then tested. Classifiers that learn from clean texts use all texts of `training`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from epsilometer.models.locate import ENCODER as ENCODER_MODEL
 from epsilometer.runtime.progress import note
 
 REWRITE = "rewrite"  # the column with the releases of training texts
-_FEWEST = 10  # fewest rewritten training texts to learn from if other texts lack a rewrite: fewer may be chance matches
+_FEWEST = 10  # fewest rewritten training texts to learn from if other texts lack a rewrite; fewer may be accidental
 
 _OF_ATTACKER = [name for name in list(ATTACKERS)[list(ATTACKERS).index("label") :] if name != "hits"]
 _OF_VICTIM = [name for name in ANONYMITY if name not in ATTACKERS and name not in ("attribute", "task", "victim")]
@@ -39,8 +39,8 @@ class AnonymityDesign:
     """Settings of the attackers and of their evaluation.
 
     kinds: kinds of the attackers' classifiers (`models.classifier`); the victims are of the same kinds. seeds: number
-    of trainings of each kind. group: the name of a label that dependent rows share, such as their author, None if all
-    rows are independent; a row without that label is independent of all others. attacking: the attackers. training:
+    of trainings of each kind. group: the name of a label that dependent rows share, such as the author; None if all
+    rows are independent. A row without that label is independent of all others. attacking: the attackers. training:
     settings for training a transformer.
     """
 
@@ -69,14 +69,14 @@ def anonymity(
     originals, rewrites: n texts each, in the same order; an unchanged text is its own rewrite. labels: by name, n
     values each, None for a text without that label. attribute, keep: names of the label to hide and of a label to
     preserve. training: other labelled texts, with the columns `text`, the labels and, for texts rewritten in the same
-    way, `rewrite` (null for the others). Victims and `clean` learn from all of these texts; attackers who know the
-    mechanism learn from the texts with a rewrite. If there are no training texts, or if only some have a rewrite and
-    these are too few (fewer than 10, or none of some class), attackers who know the mechanism learn from one half of
-    the rewrites. Only the other half is then tested; no text or group is in both halves. Returns a row per attacker,
-    kind and seed; `strongest` and the detectors are last. The columns are those of `tables.ATTACKERS` from `label` on,
-    without each trial's hit, and those of `tables.ANONYMITY` about the victim of the same kind and seed (null without
-    one). Losses are in nats; recorded rewrites have no claim. Raises UserError for inconsistent texts and labels,
-    before any model loads.
+    way, `rewrite` (null for the other texts). Victims and `clean` learn from all of these texts; attackers who know the
+    mechanism learn from the texts with a rewrite. If there are no training texts, or if the texts with a rewrite are
+    too few (fewer than 10, or none of some class) while others lack one, attackers who know the mechanism learn from
+    one half of `rewrites`. Only the other half is then tested; no text or group is in both halves. Returns a row per
+    attacker, kind and seed; `strongest` and the detectors are last. The columns are those of `tables.ATTACKERS` from
+    `label` on, except `hits`, and those of `tables.ANONYMITY` about the victim of the same kind and seed (null without
+    such a victim). Losses are in nats; recorded rewrites have no claim. Raises UserError for inconsistent texts and
+    labels, before any model loads.
     """
     names = [attribute] if keep is None else [attribute, keep]
     texts = _checked(originals, rewrites, labels, names, group=design.group)
@@ -112,7 +112,7 @@ def _checked(
     *,
     group: str | None,
 ) -> Released:
-    """Return the texts with the requested labels as strings. Raises UserError if any is missing."""
+    """Return the texts with the requested labels as strings. Raises UserError if a label is missing."""
     wanted = [*names] if group is None else [*names, group]
     if len(set(names)) < len(names):
         raise UserError(
@@ -146,7 +146,7 @@ def _parts(
     if training is not None:
         supplied, rewritten = _training(training, names, design.group)
         check_apart(supplied, texts)
-        for name in names:  # all test texts, since with few rewrites attackers learn from one half of them
+        for name in names:  # checks all test texts, since attackers learn from half of them if rewrites are few
             check_classes(texts, name, sorted({*supplied.with_labels(name).classes_of(name)}))
         learned_from = _taught_by(supplied, rewritten, names[0])
     if learned_from is None:

@@ -1,7 +1,7 @@
 """Inference of an attribute from rewrites that a file records.
 
-Rewrites are looked up by their originals. Texts that differ only in white space, or in the composition of their
-characters, count as one.
+Rewrites are looked up by their originals. Texts that differ only in white space, or in the Unicode composition of their
+characters, count as one text.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def recorded_anonymity(
     """Return the rows of `anonymity` at each recorded epsilon, with a first column `epsilon`.
 
     texts: the test texts, columns `text` and the labels. rewrites: as `pairs` returns them; every test text needs one.
-    training: as for `anonymity`; attackers learn from the texts in it that have a rewrite in `rewrites`.
+    training: as for `anonymity`; attackers learn from the training texts that have a rewrite in `rewrites`.
     Raises UserError for a text without a rewrite.
     """
     return pl.concat(

@@ -1,4 +1,4 @@
-"""The texts of one part of a data set with their releases, and checks that two parts share no text or group."""
+"""The texts of one part of a data set, their releases, and checks that two parts share no text or group."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def check_apart(training: Released, test: Released) -> None:
 
 
 def check_unseen(test_ids: Sequence[str], seen: Sequence[str], who: str) -> None:
-    """Raise UserError for a classifier `who` that learned from test texts. seen: ids of the texts it learned from."""
+    """Raise UserError if the classifier `who` learned from test texts. seen: ids of the texts that it learned from."""
     if shared := len({*test_ids} & {*seen}):
         raise UserError(
             f"{who} was trained on {shared} of the {len({*test_ids})} test texts, so its figures would not hold for "
@@ -138,14 +138,14 @@ def _compared(text: str) -> str:
 
 
 def lone_apart(groups: Sequence[str | None], part: str) -> list[str]:
-    """Return [n]: the groups; each row without a group gets a group of its own, which no other part has."""
+    """Return [n]: the groups. A row without a group gets a group of its own, which occurs in no other part."""
     return [f"\0{part} {i}" if name is None else name for i, name in enumerate(groups)]  # no name begins like this
 
 
 def halves(texts: Released, noise: Noise) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Split the rows in two halves that share no text (ignoring case, layout, punctuation) and no group.
 
-    Rows that share a text or a group, directly or through other rows, are in one half (`corpora.parts.groups`).
+    Rows that share a text or a group, directly or through other rows, are in the same half (`corpora.parts.groups`).
     noise: one stream.
     """
     keys = texts.groups or [layout_free(text) for text in texts.originals]

@@ -1,4 +1,4 @@
-"""Success of rewrites against victims: a victim reads the attribute wrong, and still reads the task right.
+"""Success of rewrites against victims: a victim predicts the attribute wrong, and still predicts the task right.
 
 Let f_p(x) and f_u(x) be a victim's predictions of the attribute and of the task of a text x, y_p and y_u the true
 labels, and x' the rewrite of x. Over test texts,
@@ -13,12 +13,12 @@ as published for IDT (Computational Linguistics 2025, section 5), and in additio
     RS_all = RS coverage = #{A: f_p(x') != y_p, f_u(x') = y_u} / #C,
 
 because a mechanism that rewrites few texts must be judged over all its input texts. UR and PA are also reported over
-all test texts in their released form. If several attributes are hidden together, C requires all of them right, a
-success requires all of them wrong, and PA counts the texts with any of them still right.
+all test texts in their released form. If several attributes are hidden together, a text is in C if all attributes are
+predicted right, a success has all attributes wrong, and PA counts the texts with any attribute still right.
 
 Intervals are over texts: Clopper and Pearson's for shares, bootstrap intervals for F1. If texts share a group (an
-author, a pair), all are bootstrap intervals over groups. Nothing here proves privacy: victims do not learn from
-rewrites, as real attackers may (`attackers`).
+author, a pair), all intervals are bootstrap intervals over groups. Nothing here proves privacy: victims do not learn
+from rewrites, as real attackers may (`attackers`).
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ class Reading:
 class Read:
     """A victim's predictions of the attributes and the task of n test texts.
 
-    attributes: one, or several that are hidden together. task: the label to preserve, or None. rewritten: [n], as
-    `rewritten` returns it. groups: [n], names that dependent texts share.
+    attributes: predictions of one attribute, or of several that are hidden together. task: predictions of the label to
+    preserve, or None. rewritten: [n], as the function `rewritten` returns it. groups: [n], names that dependent texts
+    share.
     """
 
     attributes: Sequence[Reading]
@@ -94,7 +95,7 @@ class Read:
 
 
 def read(test: Released, attributes: Sequence[str], task: str | None, victims: Mapping[str, Classifier]) -> Read:
-    """Return the victims' predictions on the test texts that have all of these labels. victims: by label.
+    """Return the victims' predictions on the test texts that have all of these labels. victims: classifiers by label.
 
     Raises UserError for a label that is both attribute and task, for a class that is missing from a part, and if the
     victims predict all labels right for no text.
@@ -143,9 +144,10 @@ def rewritten(test: Released) -> NDArray[np.bool_]:
 
 
 def shares(read: Read, alpha: float) -> dict[str, Any]:
-    """Return the columns of `tables.ANONYMITY` from `texts` to the shares; alpha: error of each interval.
+    """Return the columns of `tables.ANONYMITY` from `texts` to the shares. alpha: error of each interval.
 
-    If a share is of no texts, it and its bounds are null. Without a task, all columns about the task are missing.
+    If a share is over no texts, the share and its bounds are null. Without a task, all columns about the task are
+    missing.
     """
     right = read.both_right
     among = right & read.rewritten  # A
@@ -180,7 +182,7 @@ def shares(read: Read, alpha: float) -> dict[str, Any]:
 
 
 def _task_f1(task: Reading, groups: NDArray[Any], alpha: float) -> dict[str, float]:
-    """Return macro F1 of the task's victim on originals and releases, and the interval of the latter over groups."""
+    """Return the macro F1 of the task's victim on originals and releases, and the interval on releases over groups."""
     classes = int(max(task.truth.max(), task.clean.max(), task.released.max())) + 1
     names = list(map(str, range(classes)))
     clean, released = (scores(task.truth, read, names).macro_f1 for read in (task.clean, task.released))
@@ -192,7 +194,7 @@ def by_length(read: Read, words: NDArray[np.integer], alpha: float) -> Iterator[
     """Yield rows of table `BY_LENGTH` from `shortest` on: the texts of C in quarters by length, shortest first.
 
     words: [n], the number of words of each text. Quarters have about equal size. Texts of one length are in one
-    quarter, so there may be fewer than four.
+    quarter, so there may be fewer than four quarters.
     """
     right = read.both_right
     ends = np.unique(np.quantile(words[right], np.arange(1, _QUARTERS + 1) / _QUARTERS, method="inverted_cdf"))
@@ -227,7 +229,7 @@ class Edits:
 
 
 def edits(test: Released, tagger: Tagger | None = None) -> Edits:
-    """Return the extent of changes: from the anonymiser's outcomes or, without them, from the metric `changed`."""
+    """Return the extent of changes, from the anonymiser's outcomes or, without outcomes, from the metric `changed`."""
     outcomes, differs = test.outcomes, np.flatnonzero(~test.unchanged).tolist()
     if outcomes is None:
         share = Changed().measure(test.originals, test.rewrites)

@@ -17,9 +17,9 @@ ANONYMITY: Schema = {  # effects of rewrites on a victim; a row per budget, attr
     "texts": pl.Int64,  # test texts
     "groups": pl.Int64,  # number of groups of dependent texts; without groups, the number of texts
     "attribute_accuracy": pl.Float64,  # accuracy of the victim on clean test texts
-    "task_accuracy": pl.Float64,  # the same for the task
-    "task_f1_clean": pl.Float64,  # macro F1 of the victim of the task, on the original test texts
-    "task_f1": pl.Float64,  # the same on the released texts, rewritten or not
+    "task_accuracy": pl.Float64,  # accuracy of the task's victim on clean test texts
+    "task_f1_clean": pl.Float64,  # macro F1 of the task's victim on the original test texts
+    "task_f1": pl.Float64,  # macro F1 of the task's victim on the released texts, rewritten or not
     "task_f1_low": pl.Float64,  # interval of `task_f1`, over texts
     "task_f1_high": pl.Float64,
     "both_right": pl.Int64,  # C: the texts whose attribute and task the victim predicts right
@@ -33,10 +33,10 @@ ANONYMITY: Schema = {  # effects of rewrites on a victim; a row per budget, attr
         for end in ("", "_low", "_high")
     },  # rs_all: share of C; rs, ur, pa: shares of A, or null; coverage: A / C; *_released: shares of all texts
     "unchanged": pl.Int64,  # texts that are released unchanged
-    "words_changed": pl.Float64,  # mean share of words changed over all test texts; next column: over A
+    "words_changed": pl.Float64,  # mean share of words changed, over all test texts (next column: over A)
     "words_changed_rewritten": pl.Float64,
-    "tags_equal": pl.Float64,  # share of the changed rewrites whose part-of-speech tags are all equal; or null
-    "asked": pl.Int64,  # number of distinct questions to auxiliaries; next column: to the victim; null if not counted
+    "tags_equal": pl.Float64,  # share of the changed rewrites whose part-of-speech tags are all unchanged, or null
+    "asked": pl.Int64,  # number of distinct questions to auxiliaries (next column: to the victim); null if not counted
     "asked_victim": pl.Int64,
 }
 
@@ -62,7 +62,7 @@ ATTACKERS: Schema = {  # inferences of a label from releases; a row per attacker
     "majority": pl.Float64,  # accuracy of always naming the most frequent class of the training texts
     "unusable": pl.Float64,  # share of answers that name no class, which count as wrong; 0 for classifiers
     "top_3": pl.Float64,  # share of units whose class is among the first three named; null if only one is named
-    "trials": pl.Int64,  # test texts in equal number from each class; the loss is computed from these
+    "trials": pl.Int64,  # number of trials, equally many of each class; the loss is computed from these trials
     "successes": pl.Int64,
     "hits": pl.List(pl.Boolean),  # for each trial, True if the inference is right
     "loss": pl.Float64,  # attribute loss in nats (`auditing.attributes.attribute_loss`)

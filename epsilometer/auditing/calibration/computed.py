@@ -1,11 +1,11 @@
-"""The nominal epsilon at which a figure meets a target, if the figure has bounds at any epsilon.
+"""The nominal epsilon at which a figure meets a target, if bounds of the figure can be computed at any epsilon.
 
-The bounds of the figure (a loss in nats, or a delta) form a bracket. The search returns an interval of epsilons, from
-`low` to `high`. The bracket is below the target at `low` and above it at `high`. If the figure rises with epsilon, it
-meets the target in between. The figure is computed at both ends of the range first. If it falls through the target
-between them, the same search runs over 1 / epsilon, and the bracket is above the target at `low` and below it at
-`high`. Each new epsilon comes from the power law through the ends of the interval, except that every third epsilon
-halves the interval (on a log scale).
+The two bounds of the figure (a loss in nats, or a delta) form a bracket. The search returns an interval of epsilons,
+from `low` to `high`. The bracket is below the target at `low` and above the target at `high`. If the figure rises with
+epsilon, it meets the target in between. The figure is computed at both ends of the range first. If the figure falls
+through the target between these ends, the same search runs over 1 / epsilon. Then the bracket is above the target at
+`low` and below the target at `high`. Each new epsilon is where a power law through both ends of the interval meets the
+target, moved a little towards the farther end. Every third epsilon instead halves the interval (on a log scale).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FAR = 1e6  # `further` goes beyond a range by this factor; figures computed from
 WIDTH = 1.01  # default ratio high / low of the final interval
 
 Figure = Callable[[float], tuple[float, float]]
-"""Maps epsilon to (low, high), an interval that contains the figure; either end may be infinite."""
+"""Maps epsilon to (low, high), a bracket of the figure; either bound may be infinite."""
 
 Watch = Callable[[float, float], None]
 """Takes low and high, the ends of an interval that contains the sought epsilon if the range contains it."""
@@ -30,12 +30,13 @@ Watch = Callable[[float, float], None]
 class Met:
     """The result of a search.
 
-    low, high: the ends of an interval that contains the epsilon at the target. best: an estimate of it, or None.
+    low, high: the ends of an interval that contains the epsilon at the target. best: an estimate of this epsilon, or
+    None.
 
     status: FOUND; UNDECIDED (some brackets contain the target, so the interval is wider than requested, or the target
-    may be met beyond an end of the range); OUTSIDE (the target is not met between the smallest and the largest epsilon;
-    `low` is 0 or `high` infinite); or FALLING (the figure falls through the target, from above it at the smallest
-    epsilon to below it at the largest). figures: all computed figures, by epsilon.
+    may be met beyond an end of the range); OUTSIDE (the target is not met between the smallest and the largest epsilon,
+    and `low` is 0 or `high` infinite); or FALLING (the figure is above the target at the smallest epsilon and below the
+    target at the largest). figures: all computed figures, by epsilon.
     """
 
     status: str
@@ -70,7 +71,7 @@ def meet(figure: Figure, target: float, low: float, high: float, *, width: float
 
 
 def further(met: Met) -> float | None:
-    """Return an epsilon far beyond the range, on the side where an OUTSIDE search would continue; else None."""
+    """Return an epsilon far beyond the range, on the side where an OUTSIDE search would continue; otherwise None."""
     if met.status != OUTSIDE:
         return None
     return max(met.figures) * FAR if (met.low == 0) == _falls(met) else min(met.figures) / FAR
@@ -79,8 +80,8 @@ def further(met: Met) -> float | None:
 def advice(met: Met, what: str, *ends: str, still: str | None = None) -> str:
     """Return the reason why a search ended as OUTSIDE or FALLING, and a remedy.
 
-    what: the name of the figure. ends: the figures at both ends of the range, in words. still: the figure at `further`,
-    in words, if it misses the target even there; else None.
+    what: the name of the figure. ends: the figures at both ends of the range, in words. still: the figure at the
+    epsilon `further(met)`, in words, if the figure misses the target even there; else None.
     """
     falls = _falls(met)
     low, high = (f"{what} is {end}" for end in ends)
@@ -107,7 +108,8 @@ def _between(
 ) -> Met:
     """Search between two points.
 
-    The bracket at the lower point is below the target or contains it; at the upper point it is above or contains it.
+    At the lower point the bracket is below the target or contains it. At the upper point the bracket is above the
+    target or contains it.
     """
     figures = dict(ends)
     below, above = min(ends), max(ends)
@@ -135,14 +137,14 @@ def _between(
 
 
 def _side(value: tuple[float, float], target: float) -> int:
-    """Return -1 for a bracket below the target, 1 for one above it, 0 for one that contains it."""
+    """Return -1 for a bracket below the target, 1 for a bracket above it, 0 for a bracket that contains it."""
     return -1 if value[1] < target else int(value[0] > target)
 
 
 def _next(
     figures: Mapping[float, tuple[float, float]], target: float, below: float, above: float, *, width: float
 ) -> float:
-    """Return the next epsilon: a little beyond the expected answer, towards the farther end of the interval."""
+    """Return the next epsilon: the expected answer, moved a little towards the farther end of the interval."""
     if len(figures) % 3 == 1:
         return math.sqrt(below * above)
     expected, step = _expected(figures, target, below, above), width ** (1 / 3)
@@ -154,7 +156,7 @@ def _next(
 def _expected(figures: Mapping[float, tuple[float, float]], target: float, below: float, above: float) -> float:
     """Return the epsilon at which the power law through both ends meets the target.
 
-    Returns the geometric mean of the ends if no power law through both meets the target between them.
+    Returns the geometric mean of the ends if no power law through both ends meets the target between them.
     """
     ends = [sum(figures[epsilon]) / 2 for epsilon in (below, above)]
     if not 0 < ends[0] < target < ends[1] < math.inf:

@@ -19,8 +19,8 @@ Key = tuple[str, float, int, int]
 class Journal(UserDict[Key, Batch]):
     """Batches of guesses, by the key of their trials. Each new batch appends a line: a hash, a space and JSON.
 
-    Trials of lines that do not match their hash are measured again, and a note counts these lines. Such lines are
-    damaged, were truncated when the process was killed, or come from a version that wrote no hashes.
+    A line that does not match its hash is damaged, was truncated when the process was killed, or comes from a version
+    that wrote no hashes. The trials of such lines are measured again, and a note counts these lines.
     """
 
     def __init__(self, path: Path) -> None:

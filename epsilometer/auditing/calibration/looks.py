@@ -1,7 +1,7 @@
 """Bounds of a figure from fresh rewrites (looks), for the search of the epsilon at a target (`computed.meet`).
 
-The j-th look has the level 6 alpha / (pi j)^2. All levels sum to alpha, so with probability at least 1 - alpha the
-bounds of all looks are right, whichever epsilons are tried.
+The j-th look has the level 6 alpha / (pi j)^2. All levels sum to alpha. So with probability at least 1 - alpha the
+bounds of all looks are right, for any choice of epsilons.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Turn(NamedTuple):
-    """Terms of a look. level: its error probability. left: rewrites left. again: number of earlier looks at epsilon."""
+    """Terms of a look. level: the error probability. left: rewrites left. again: earlier looks at the same epsilon."""
 
     level: float
     left: int
@@ -35,14 +35,14 @@ def level(alpha: float, number: int) -> float:
 
 @dataclass
 class Looks:
-    """The bounds of a figure at any epsilon (`computed.Figure`), from looks with different levels.
+    """A function from an epsilon to the bounds of a figure (`computed.Figure`), from looks with different levels.
 
     Looks at one epsilon repeat until their bounds together show on which side of the target the figure lies. If too few
-    rewrites are left for a look, the target itself is returned, which decides nothing.
+    rewrites are left for the first look, the target itself is returned as both bounds, which decides nothing.
 
-    look: a function of an epsilon and a `Turn` that returns bounds, wrong with probability at most the turn's level,
-    from at most `turn.left` rewrites; it returns None if these are too few. spent: the number of all rewrites so far.
-    number: the number of looks.
+    look: a function of an epsilon and a `Turn` that returns bounds from at most `turn.left` rewrites, or None if these
+    rewrites are too few. The bounds are wrong with probability at most the turn's level. spent: the number of all
+    rewrites so far. number: the number of looks.
     """
 
     look: Callable[[float, Turn], Look | None]

@@ -1,46 +1,47 @@
 """The nominal epsilon at which an attack's empirical loss meets a target, with an interval. Losses are in nats.
 
 The target loss l corresponds to a target success probability p* = e^l / (e^l + k - 1) (TeDA eq. 10 solved for the
-probability, with delta 0 for every claim, because a claim with a large delta would allow any leak). The search is for
-c, the largest epsilon below which no success probability p(epsilon) exceeds p*. Assumption: above c, p is at least p*.
-Fresh trials are drawn at epsilons of a fixed grid, and the answer is the interval between two of these.
+probability). Delta is 0 here for every claim, because a claim with a large delta would allow any leak. The search is
+for c, the largest epsilon below which no success probability p(epsilon) exceeds p*. Assumption: above c, p is at least
+p*. Fresh trials are drawn at epsilons of a fixed grid, and the answer is the interval between two of these epsilons.
 
 **Evidence by betting** (Ville 1939; Waudby-Smith and Ramdas 2023). A *place* is the index of an epsilon in the grid,
 and a *cell* is the interval between two neighbouring epsilons. For each cell a bettor tests the hypothesis "c lies in
-this cell". Under it, p <= p* at the epsilons before the cell, and p >= p* at those after it. A batch of s successes in
-n trials at an epsilon before the cell multiplies the bettor's wealth by
+this cell". Under this hypothesis, p <= p* at the epsilons before the cell, and p >= p* at the epsilons after it. A
+batch of s successes in n trials at an epsilon before the cell multiplies the bettor's wealth by
 
     sum over q of w(q) (q / p*)^s ((1 - q) / (1 - p*))^(n - s),   summed over q > p*.
 
-At an epsilon after the cell the sum is over q < p*. The weight at all other q is not bet. The weights w may depend on
-all earlier batches. Under the hypothesis each factor has an expectation of at most 1, for any earlier batches and any
-choice of the epsilon. So the wealth against the true cell exceeds 1 / alpha at any time with probability at most alpha
-(Ville's inequality). The cells whose wealth has never exceeded 1 / alpha are a confidence set that is valid at all
-times together. So alpha is not divided among epsilons or batches, and trials at one epsilon count for all cells. If all
-cells are refuted, so is the assumption.
+At an epsilon after the cell the sum is over q < p*. The weights w of all q sum to 1, and the weight of each omitted q
+is kept as wealth that is not bet. The weights may depend on all earlier batches. Under the hypothesis each factor has
+an expectation of at most 1, for any earlier batches and any choice of the epsilon. So the wealth against the true cell
+ever exceeds 1 / alpha with probability at most alpha (Ville's inequality). The cells against which no wealth has
+exceeded 1 / alpha are a confidence set that is valid at all times together. So alpha is not divided among epsilons or
+batches, and trials at one epsilon count for all cells. If all cells are refuted, the assumption is refuted too.
 
-**Posteriors instead of hits.** A trial's factor is 1 + m (x - p*), with the stake m = (q - p*) / (p* (1 - p*)). x is 1
-for a success and 0 otherwise. If the mechanism's law is known, x is instead the posterior of the guess (`posteriors`):
-it lies in [0, 1] and has the same mean as the hit, so the argument above still applies, and it varies less. One
-posterior is as informative as r = p* (1 - p*) / (variance of x in earlier batches) coins (trials scored 0 or 1). So the
-stake is multiplied by r, up to 0.9 of the largest one that cannot make the wealth negative. Bets on posteriors rely on
-the stated law. The hits of the same trials test the law after every batch (`posteriors.LawTest`), with a tenth of
-alpha. If they refute it, the search starts again with the hits of all batches so far, and its result says so
-(`departs`).
+**Posteriors instead of hits.** A trial's factor is 1 + m (x - p*), with the stake m = (q - p*) / (p* (1 - p*)). Here x
+is 1 for a success and 0 otherwise. If the mechanism's law is known, x is instead the posterior of the guess
+(`posteriors`). A posterior lies in [0, 1] and has the same mean as the hit, so the argument above still applies, and
+the posterior varies less. One posterior is as informative as r = p* (1 - p*) / (variance of x in earlier batches) coins
+(trials scored 0 or 1). So the stake is multiplied by r, up to 0.9 of the largest stake that cannot make the wealth
+negative. Bets on posteriors rely on the stated law. The hits of the same trials test the law after every batch
+(`posteriors.LawTest`), with a tenth of alpha. If the hits refute the law, the search starts again with the hits of all
+batches so far, and its result says so (`departs`).
 
-**The bets** follow the posterior over curves with loss(epsilon) = l (epsilon / c)^b, for any c and for b from 1/4 to 6.
-A tenth of each wealth bets on the success rate at one epsilon alone, without a curve. A poor model costs trials, not
-validity. With several attacks, p is the rate of the strongest. Before c the rates of all attacks are at most p*, so
-each attack bets an equal part of the wealth. After c at least one rate is p* or more, so only the smallest of the
-attacks' wealths counts.
+**The bets** follow a posterior over curves loss(epsilon) = l (epsilon / c)^b, with any c and with b from 1/4 to 6. A
+tenth of each wealth bets on the success rate at one epsilon alone, without a curve. A poor model costs trials, not
+validity. With several attacks, p is the rate of the strongest attack. If a cell lies after an epsilon, all attacks'
+rates at that epsilon are at most p* under the hypothesis, so each attack bets an equal part of the wealth. If the cell
+lies before the epsilon, at least one rate is p* or more, so only the smallest of the attacks' wealths counts.
 
-**A loss that falls** from above the target at the smallest epsilon to below it at a larger one causes a second search,
-on fresh trials between these two epsilons. This search is for the c above which no success probability exceeds p*.
+**A loss that falls** from above the target at the smallest epsilon to below the target at a larger epsilon causes a
+second search, on fresh trials between these two epsilons. This search is for the c above which no success probability
+exceeds p*.
 
 **The next epsilon.** The first two epsilons are the ends of the range. If two epsilons then contradict a rising curve,
-the next batch is at the one whose side of p* is less clear. Otherwise it is at one of three epsilons between the ends.
-After these, the posterior predicts which interval of the requested width is settled with the fewest trials, and the
-next epsilon is an end of that interval.
+the next batch is at the one whose side of p* is less clear. Otherwise the next three batches are at three epsilons
+between the ends. After these batches, the posterior predicts which interval of the requested width is settled with the
+fewest trials, and the next epsilon is an end of that interval.
 """
 
 from __future__ import annotations
@@ -63,12 +64,12 @@ from epsilometer.core.values import check_number, check_whole
 
 _SPAN = 8  # grid steps in an interval of the requested width
 _EXPONENTS = np.array([0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6])  # b
-_WINDOW = 6.0  # in intervals of the requested width; trials farther from the crossing have less weight
-_PARTS = np.log([0.9, 0.1])  # shares of the wealth bet on the curve, and on each epsilon alone
-_ALONE = 10  # weight of the prior guess p*, in trials, in bets on one epsilon alone
-_CLEAR = 2.0  # nats of likelihood ratio against p* (two standard errors) from which a place is clear
+_WINDOW = 6.0  # in intervals of the requested width; trials at this distance from the crossing have weight e^-1/2
+_PARTS = np.log([0.9, 0.1])  # shares of the wealth bet on curves, and on each epsilon alone
+_ALONE = 10  # bets on one epsilon alone: weight of the prior guess p*, in trials
+_CLEAR = 2.0  # a place is clear if its ln likelihood ratio against p* is at least this (two standard errors)
 _BATCH = 200  # fewest trials in a batch; half as many with posteriors
-_LOOK = 30  # number of posteriors that shows on which side of p* an epsilon lies
+_LOOK = 30  # number of posteriors in the first batch at a place; they show its side of p*
 _SCAN = (0.0, 1.0, 0.5, 0.25, 0.75)  # first epsilons to try, as positions in the range
 _MOST = 0.9  # largest stake on a posterior, as a share of the stake that could lose all wealth
 _DOUBT = 0.1  # share of alpha for the test of the law
@@ -95,7 +96,7 @@ attacks: the indices of the requested attacks; the result has a batch for each o
 _Values = tuple[NDArray[np.float64], NDArray[np.integer]]  # distinct numbers in [0, 1], and their counts
 
 Watch = Callable[[int, float, float], None]
-"""(trials spent, low, high): an interval that contains the epsilon sought, if the range contains it at all."""
+"""Takes (trials spent, low, high): an interval that contains the sought epsilon, if the range contains it at all."""
 
 
 def unwatched(spent: int, low: float, high: float) -> None:
@@ -125,7 +126,7 @@ class Point:
         return max(self.losses)
 
     def between(self, attack: int | None = None) -> tuple[float, float]:
-        """Return the interval of an attack's loss (by index), or of the strongest's, at confidence 1 - alpha.
+        """Return the interval of the loss of an attack (by index), or of the strongest attack, at confidence 1 - alpha.
 
         The interval is valid for any way of choosing the number of trials (`betting`).
         """
@@ -144,13 +145,13 @@ class Calibrated:
 
     status: "found" (the interval is as narrow as requested), "undecided" (the trials ran out first), "outside" (the
     target is not reached between the smallest and the largest epsilon; `low` is 0 or `high` is infinite, and `best` is
-    None), "falling" (the loss is above the target at the smallest epsilon and below it at a larger one: it falls
-    through the target in between) or "not monotone" (the loss is above the target at one epsilon and below it at a
-    larger one; the interval is about the largest epsilon below which no measured loss exceeds the target).
+    None), "falling" (the loss is above the target at the smallest epsilon and below the target at a larger one, so it
+    falls through the target in between) or "not monotone" (the loss is above the target at one epsilon and below the
+    target at a larger one; the interval is about the largest epsilon below which no measured loss exceeds the target).
     trials: number of rewrites spent. points: the measurements, by epsilon. contradiction: for a curve that falls
     somewhere, the two points that show the fall, in order of epsilon. attacks: the attacks' names, in the order of the
-    points' numbers; empty if they have none. by: HITS or POSTERIORS, the basis of the interval. departs: True if hits
-    refuted the mechanism's law.
+    numbers in each point; empty if attacks have no names. by: HITS or POSTERIORS, the basis of the interval. departs:
+    True if hits refuted the mechanism's law.
     """
 
     target: float
@@ -216,7 +217,7 @@ def calibrate(
     curves = _Curves(target, k, step=math.log(high / low) / steps, steps=steps)
     draws = _Rounds(attacks, steps, design.alpha, lawful)
     last, spent, contradiction, falls = steps, 0, None, False
-    while True:  # a round: a search among the epsilons up to the last, on fresh trials
+    while True:  # a round: a search among the epsilons up to the place `last`, on fresh trials
         evidence = draws.evidence(curves, last)
         while spent < budget and (at := evidence.next()) is not None:
             place = last - at if falls else at
@@ -268,13 +269,13 @@ def _check_shown(target: float, candidates: int) -> None:
 
 
 def _ends(evidence: _Evidence, last: int, *, falls: bool) -> tuple[int, int]:
-    """Return the places around the crossing, -1 or last + 1 if unknown. falls: True if places count from the last."""
+    """Return the places around the crossing; -1 or last + 1 if unknown. falls: True if places are counted backwards."""
     below, above = evidence.ends()
     return (last - above, last - below) if falls else (below, above)
 
 
 def _outcome(evidence: _Evidence, last: int, *, falls: bool, contradicted: bool) -> tuple[str, int, int, bool]:
-    """Return the status, the places around the crossing, and True if no epsilon is known to meet the target.
+    """Return the status, the two places around the crossing, and True if no epsilon is known to meet the target.
 
     last: the last place of the search; contradicted: True if the loss was seen to fall.
     """
@@ -290,7 +291,7 @@ def _outcome(evidence: _Evidence, last: int, *, falls: bool, contradicted: bool)
 
 
 class _Rounds:
-    """The batches of all rounds, and the numbers that are bet on: posteriors until the hits refute the law."""
+    """The batches of all rounds, and the numbers that are bet on (posteriors, until the hits refute the law)."""
 
     def __init__(self, attacks: int, steps: int, alpha: float, lawful: bool) -> None:
         self._alpha, self._steps, self._lawful = alpha, steps, lawful
@@ -306,7 +307,7 @@ class _Rounds:
         return POSTERIORS if self._lawful and has_posteriors and not self.departs else HITS
 
     def add(self, place: int, numbers: Sequence[int], batches: Sequence[Batch], count: int) -> None:
-        """Enter a batch of each attack that ran, and test the law on it."""
+        """Enter a batch of each attack that ran, and test the law on these batches."""
         self.batches.append((place, numbers, batches, count))
         self.trials[numbers, place] += count
         for attack, batch in zip(numbers, batches, strict=True):
@@ -359,7 +360,7 @@ class _Rounds:
 
 
 class _Curves:
-    """The curves that are bet on: success rates q [steps + crossings, b], by distance from the crossing in grid steps.
+    """The curves that are bet on: success rates q [steps + crossings, b] by distance from the crossing, in grid steps.
 
     Crossings lie midway between two places of the grid, so that no curve meets p* at a place.
     """
@@ -374,7 +375,7 @@ class _Curves:
         self.hit, self.miss = np.log(q), np.log1p(-q)
         self.stake = (q - self.wanted) / (self.wanted * (1 - self.wanted))  # the stake m of a bet on hits
         self.below = distance < 0
-        self.growth = rel_entr(q, self.wanted) + rel_entr(1 - q, 1 - self.wanted)  # expected, of ln wealth per trial
+        self.growth = rel_entr(q, self.wanted) + rel_entr(1 - q, 1 - self.wanted)  # of ln wealth, expected per trial
 
     def at(self, table: NDArray[np.float64], place: int) -> NDArray[np.float64]:
         """Return the rows of a table at this place, [crossings, ...]."""
@@ -387,7 +388,7 @@ class _Curves:
 
 
 class _Evidence:
-    """The bets on places 0, ..., last of the grid. Cell c lies before place c, cell last + 1 after the last place."""
+    """The bets on places 0, ..., last of the grid. Cell c lies before place c; cell last + 1 is after all places."""
 
     def __init__(self, curves: _Curves, attacks: int, last: int, limit: float) -> None:
         self._curves, self._last, self._limit = curves, last, limit
@@ -401,7 +402,7 @@ class _Evidence:
         self._refuted = np.zeros(last + 2, bool)
 
     def add(self, place: int, numbers: Sequence[int], batches: Sequence[_Values]) -> None:
-        """Settle the bets on a batch at one place: for each attack its distinct numbers and their counts."""
+        """Settle the bets on a batch at one place. batches: each attack's distinct numbers, and their counts."""
         wanted, curves = self._curves.wanted, self._curves
         before = curves.at(curves.below, place)
         for attack, (values, times) in zip(numbers, batches, strict=True):
@@ -446,7 +447,7 @@ class _Evidence:
         return below >= 0 and above <= self._last and above - below <= _SPAN
 
     def unsettled(self, place: int) -> list[int]:
-        """Return the attacks whose rate is not yet shown to be below p* here; if there are none, return all attacks."""
+        """Return the attacks whose rate here is not yet shown to be below p*; if there are none, return all attacks."""
         settled = np.logaddexp.reduce(self._below[..., place] + _PARTS[:, None], axis=0) >= self._limit
         return [int(i) for i in np.flatnonzero(~settled)] or list(range(len(settled)))
 
@@ -497,14 +498,14 @@ class _Evidence:
         costs = []
         for below in (True, False):
             growth = coins * self._curves.expected_growth(posterior, below)[: self._last + 1]
-            # All cells before the low end must be refuted, and all cells behind the high end.
+            # All cells before the low end must be refuted, and all cells after the high end.
             ahead = np.maximum.accumulate(missing)[:-1] if below else np.maximum.accumulate(missing[::-1])[::-1][1:]
             costs.append(np.where(ahead > 0, ahead / np.maximum(growth, 1e-12), 0))
         low, high = costs
         width = min(_SPAN, self._last)
         both = low[: self._last - width + 1] + high[width:]
         left = int(both.argmin())
-        if min(high[0], low[-1]) < both[left]:  # all places may be above p*, or all below
+        if min(high[0], low[-1]) < both[left]:  # perhaps all places are above p*, or all are below it
             return 0 if high[0] <= low[-1] else self._last
         return left if low[left] >= high[left + width] else left + width
 

@@ -23,11 +23,11 @@ from epsilometer.core.randomness import Noise
 from epsilometer.game.play import Knowledge, play, with_queries
 
 Journal = MutableMapping[tuple[str, float, int, int], Batch]
-"""Batches of guesses by attack, epsilon, first trial and count. All must come from the same search settings."""
+"""Batches of guesses by attack, epsilon, first trial and count. All batches must come from the same search settings."""
 
 
 class Guessed(NamedTuple):
-    """An attack's guesses in n trials, True for right guesses [n], and the indices of the rewritten texts [n]."""
+    """An attack's guesses in n trials. right: [n], True for right guesses. source: [n], indices of rewritten texts."""
 
     guesses: Guesses
     right: NDArray[np.bool_]
@@ -65,7 +65,7 @@ def fresh_guesses(
 
     stream: a name that, with the seed, the epsilon and the number of the first trial, determines the random streams.
     tally: counts the rewrites. paired: True for the same candidate sets and sources at each epsilon. Raises UserError
-    if some texts are among those that the mechanism counts as public.
+    if some texts are among the mechanism's public texts.
     """
     refuse_public(mechanism, pool.texts)
     if pool.embedded is None and design.temperature:
@@ -104,7 +104,7 @@ def search(
 ) -> Calibrated:
     """Return the nominal epsilon at which the strongest of these attacks meets the goal's loss.
 
-    The search uses posteriors if the mechanism's law is known, and hits otherwise or if hits refute the law
+    The search uses posteriors if the mechanism's law is known and not refuted by the hits; otherwise it uses hits
     (`sampled`). The loss is the guessing loss at delta 0, for every kind of claim. Every batch has fresh candidate
     sets, targets and noise. attacks: by name; each must apply to the mechanism. journal: batches of earlier searches,
     which are not measured again; this search adds its batches. watch: as in `sampled.calibrate`.

@@ -1,1 +1,1 @@
-"""Ceilings: the largest worth (mean cosine) of any mechanism at a guess loss, and the loss that a worth proves."""
+"""Ceilings: the largest worth (mean cosine) of any mechanism at a given guess loss, and the loss a worth proves."""

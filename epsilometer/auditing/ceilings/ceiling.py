@@ -42,16 +42,16 @@ def ceiling(
     public: Sequence[str] = (),
     seed: int = 0,
 ) -> pl.DataFrame:
-    """Return the largest mean cosine between text and rewrite (the worth) of any mechanism, a row per loss.
+    """Return the largest worth (mean cosine between text and rewrite) of any mechanism, a row per loss.
 
     `sets` sets of `size` texts are drawn. Each set has a mechanism of its own, and all pairs of the set are audited.
-    Embeddings are those of the default encoder. Columns: nats (a loss); guess_loss (the ceiling if the best adversary's
+    The default encoder computes the embeddings. Columns: nats (a loss); guess_loss (the ceiling if the best adversary's
     average loss between two texts is `nats`); pure_epsilon (the ceiling if the pure loss between any two texts of a set
-    is at most `nats`); one_text (the worth of releasing the best of the `public` texts for every input, null without
-    public texts); texts (the mean number of texts that one mechanism serves).
+    is at most `nats`); one_text (the worth of releasing the same text, the best of `public`, for every input; null
+    without public texts); texts (the mean number of texts that one mechanism serves).
 
-    equal_length: True if the texts of a set must have equally many words. Raises UserError for losses below 0, and for
-    fewer texts (of equal length) than a set has.
+    equal_length: True if the texts of a set must have equally many words. Raises UserError for losses below 0, and if
+    there are too few texts (of equal length) for a set.
     """
     _check(losses)
     distinct = list(dict.fromkeys(texts))
@@ -67,11 +67,11 @@ def ceiling_of_pairs(
     size: int = 10,
     public: Sequence[str] = (),
 ) -> pl.DataFrame:
-    """Return the ceiling over pairs that an audit has compared, by their indices in `texts`; columns as in `ceiling`.
+    """Return the ceiling over pairs that an audit has compared, with the columns of `ceiling`.
 
-    Pairs that share texts are joined into sets of at most `size` texts. The ceiling is tight if many pairs have texts
-    in common. If the column `texts` is near 2, each pair could have its own mechanism, so the ceiling is far too high.
-    Raises UserError for losses below 0 and for invalid pairs.
+    pairs: [n, 2], indices in `texts`. Pairs that share texts are joined into sets of at most `size` texts. The ceiling
+    is tight if many pairs have texts in common. If the column `texts` is near 2, nearly every pair has its own
+    mechanism, so the ceiling is far too high. Raises UserError for losses below 0 and for invalid pairs.
     """
     _check(losses)
     distinct = list(dict.fromkeys(texts))

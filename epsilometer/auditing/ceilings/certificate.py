@@ -6,15 +6,16 @@ adversary's success is q (`frontier.py`). For any slope lambda > 0 let
     m_S = max over q in [1/2, 1] of (F_S(q) - lambda q).
 
 If the best adversary finds the source in S with probability p_S, the mean worth U_S of a mechanism on the audited pairs
-of S is at most F_S(p_S) <= m_S + lambda p_S. So the mean success is p >= E[U_S - m_S] / lambda. Since F_S does not
-decrease and -1 <= U_S <= F_S(1) <= 1, the number U_S - m_S lies in [-2 + lambda / 2, lambda]. A betting interval for
-the mean of bounded numbers gives the lower bound (`estimation/betting.py`). The bound covers the randomness of rewrites
-and of sets. lambda is chosen on the first half of the sets; the second half gives the interval.
+of S is at most F_S(p_S) <= m_S + lambda p_S. So the mean of p_S over sets is at least E[U_S - m_S] / lambda. Since F_S
+does not decrease and -1 <= U_S <= F_S(1) <= 1, the number U_S - m_S lies in [-2 + lambda / 2, lambda]. The betting
+interval for the mean of bounded numbers (`estimation/betting.py`) bounds E[U_S - m_S], and so the mean of p_S, from
+below. The bound covers the randomness of rewrites and of sets. lambda is chosen on the first half of the sets; the
+second half gives the interval.
 
 Assumptions: the trials of a set are fresh draws of the mechanism, with sources as in `TextSet`; worth is the cosine of
-sentence embeddings by the encoder behind F; an undefined worth counts as -1. The proved loss is that of the released
-text. It may exceed the loss under a mechanism's stated law if the text reveals more than the output that the law
-describes.
+sentence embeddings by the encoder that F is computed with; an undefined worth counts as -1. The proved loss is the loss
+of the released text. If the text reveals more than the output that a mechanism's stated law describes, the proved loss
+may exceed the loss under that law.
 """
 
 from __future__ import annotations

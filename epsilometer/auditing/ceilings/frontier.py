@@ -1,13 +1,13 @@
 """The largest worth that any mechanism can have on K texts at a guess loss.
 
-Given are K texts with weights pi (the probability of each as the source) and audited pairs of them, also with weights.
-The weights of the texts sum to 1, and so do those of the pairs. A mechanism is a law P_i over outputs for each text i.
-The worth of output y for text i is u(i, y), and
+Given are K texts and audited pairs of these texts. A text's weight pi_i is the probability that it is the source. The
+pairs have weights, too. The weights of the texts sum to 1, and so do the weights of the pairs. A mechanism is a law P_i
+over outputs for each text i. The worth of output y for text i is u(i, y), and the worth of the mechanism is
 
     U = sum over i of pi_i sum over y of P_i(y) u(i, y).
 
-For a set A of the texts let g(A) be the worth of the best single output for all of A, and h(A) the weight of the pairs
-with at least one text in A:
+For a set A of texts let g(A) be the worth of the best single output for all texts in A, and h(A) the total weight of
+the pairs with at least one text in A:
 
     g(A) = max over y of sum over i in A of pi_i u(i, y).
 
@@ -18,18 +18,20 @@ U <= F(p):
                                 sum_A w_A h(A) / 2 <= p.
 
 Proof. For an output y let q = (P_1(y), ..., P_K(y)), the integral over t of the indicators of its level sets
-{i: q_i >= t}. These are nested, so max(q_a, q_b) is the integral of 1[level set meets {a, b}]. The success on a pair is
-half the sum over y of max(P_a(y), P_b(y)). So it is half of sum_A w_A 1[A meets {a, b}], where w_A is the measure of
-the level set A over all outputs. The worth of y is at most f(q) = max over y' of sum pi_i q_i u(i, y'). As f is
-sublinear, f(q) is at most the integral of f over the level sets, where f equals g. The laws sum to one, which is the
-first condition. Some mechanism reaches F: for each i in A, release the best output for A with probability w_A.
+{i: q_i >= t}. The level sets are nested, so max(q_a, q_b) is the integral of 1[level set meets {a, b}]. The success on
+a pair is half the sum over y of max(P_a(y), P_b(y)). So the success is half of sum_A w_A 1[A meets {a, b}], where w_A
+is the measure of the level set A over all outputs. The contribution of y to U is at most f(q) = max over y' of sum pi_i
+q_i u(i, y'). As f is sublinear, f(q) is at most the integral of f over the level sets, and f of a level set A is g(A).
+The laws sum to one, which is the first condition. Some mechanism reaches F: for each i in A, it releases the best
+output for A with probability w_A.
 
 Under pure epsilon between all texts, outputs are mixtures of q_A = e^-epsilon + (1 - e^-epsilon) 1_A (Kairouz, Oh and
 Viswanath, JMLR 2016), so the ceiling is max sum_A w_A f(q_A) over w >= 0 with sum_A w_A q_A(i) = 1.
 
-With the cosine of unit embeddings e_i as worth, g(A) = |sum over i in A of pi_i e_i|, where any unit vector counts as
-an output. Perhaps no text has that embedding, so the ceiling may be out of reach. This ceiling applies only to a worth
-that is a function of original and output, and not to F1 after training on many rewrites.
+If worth is the cosine of unit embeddings e_i, then g(A) = |sum over i in A of pi_i e_i|, where any unit vector counts
+as an output. Perhaps no text has the best vector as its embedding, so the ceiling may be out of reach. This ceiling
+applies only to a worth that is a function of one original and its output. It does not apply to the F1 of a classifier
+trained on many rewrites.
 """
 
 from __future__ import annotations
@@ -58,8 +60,8 @@ Array = NDArray[np.float64]
 class TextSet:
     """K texts that one mechanism serves, and the pairs of them that are audited.
 
-    vectors: unit embeddings, float64 [K, d]. pairs: [m, 2] indices of texts, audited with `weights` [m], which sum
-    to 1; both texts of a pair are equally likely as source.
+    vectors: unit embeddings, float64 [K, d]. pairs: [m, 2], indices of texts; both texts of a pair are equally likely
+    as source. weights: [m], the shares of the pairs in the audit, which sum to 1.
     """
 
     vectors: Array
@@ -93,7 +95,7 @@ class TextSet:
         return counted.astype(np.float64)
 
     def worths(self, low: float = 0.0) -> Array:
-        """Return [subsets]: the largest cosine worth of one output for each set A; texts outside A weigh `low`.
+        """Return [subsets]: the largest worth (cosine) of one output for each set A; texts outside A have weight `low`.
 
         With low = 0 this is g(A); with low = e^-epsilon it is f(q_A), for outputs under pure epsilon.
         """
@@ -112,8 +114,8 @@ class TextSet:
 class Frontier:
     """Bounds of F, piecewise linear in the success probability p from 1/2 to 1.
 
-    at: [n], ascending values of p. lower: [n], F at these points; since F is concave, it is nowhere below the lines
-    between them. upper: [n], upper bounds of F: `lower` plus the largest error of the solved programmes.
+    at: [n], ascending values of p. lower: [n], F at these values; since F is concave, it is nowhere below the lines
+    between these points. upper: [n], upper bounds of F: `lower` plus the largest error of the solved programmes.
     """
 
     at: Array
@@ -121,11 +123,11 @@ class Frontier:
     lower: Array
 
     def ceiling(self, success: Array | float) -> Array:
-        """Return the largest worth at these success probabilities of the best adversary."""
+        """Return the largest worth if the best adversary has these success probabilities."""
         return np.asarray(np.interp(success, self.at, self.upper))
 
     def needed(self, worth: float) -> float:
-        """Return the smallest success probability that allows this worth, at least 1/2; infinity if none does."""
+        """Return the smallest success probability, at least 1/2, that allows this worth; infinity if none does."""
         if worth <= self.upper[0]:
             return 0.5
         if worth > self.upper[-1]:
@@ -140,11 +142,12 @@ def frontier(texts: TextSet) -> Frontier:
 
 
 def frontiers(served: Sequence[TextSet]) -> list[Frontier]:
-    """Return F of each set, by all points where its slope changes.
+    """Return F of each set, as the points at which its slope changes.
 
     F is concave, so its tangent with slope l has the intercept (at p = 0) max sum_A w_A (g(A) - l h(A) / 2), where w
-    meets the first condition alone. Let l be the slope of the chord between two points of F. If the tangent coincides
-    with the chord, F equals the chord between the points. Otherwise the maximum is at a point of F above the chord.
+    only has to meet the first condition. Let l be the slope of the chord between two points of F. If the tangent
+    coincides with the chord, F equals the chord between the points. Otherwise the maximum is at a point of F above the
+    chord.
     """
     result: dict[int, Frontier] = {}
     for count in {len(texts.vectors) for texts in served}:
@@ -186,7 +189,7 @@ def _polygon(points: dict[float, float], gap: float) -> Frontier:
 
 
 def _connected(texts: TextSet) -> NDArray[np.int64]:
-    """Return rows of `subsets`: the connected components of the audited pairs, the best sets at success 1/2."""
+    """Return rows of `subsets`: the connected components of the audited pairs. These sets are best at success 1/2."""
     count = len(texts.vectors)
     audited = texts.pairs[texts.weights > 0]
     graph = coo_array((np.ones(len(audited)), audited.T), (count, count))
@@ -208,8 +211,8 @@ def under_pure_epsilon(served: Sequence[TextSet], epsilon: float) -> Array:
 def mean(frontiers: Sequence[Frontier], weights: Array | None = None) -> Frontier:
     """Return F of several sets together; each set may have its own mechanism and success.
 
-    weights: the weights of the sets, None if all are audited equally often. A given mean success is best used where
-    worth rises fastest, so the linear pieces of all sets are joined in descending order of slope.
+    weights: the weights of the sets, None if all sets are audited equally often. A given mean success is best spent
+    where worth rises fastest, so the linear pieces of all sets are joined in descending order of slope.
     """
     weights = np.ones(len(frontiers)) if weights is None else weights
     parts, shares = [], (weights / weights.sum()).tolist()
@@ -225,12 +228,12 @@ def mean(frontiers: Sequence[Frontier], weights: Array | None = None) -> Frontie
 
 
 def success_of(loss: Array | float) -> Array:
-    """Return the success probability among two at a guess loss in nats: e^l / (1 + e^l)."""
+    """Return the success probability between two texts at a guess loss l in nats: e^l / (1 + e^l)."""
     return 1 / (1 + np.exp(-np.asarray(loss, np.float64)))
 
 
 def loss_of(success: float) -> float:
-    """Return the guess loss in nats of a success probability among two; infinite from 1 on."""
+    """Return the guess loss in nats of a success probability between two texts; infinite from probability 1 on."""
     return math.inf if success >= 1 else math.log(success / (1 - success))
 
 

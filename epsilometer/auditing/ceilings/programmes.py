@@ -1,16 +1,15 @@
-"""Solver of many small linear programmes at once; they differ only in their objectives c.
+"""Solver of many small linear programmes at once, which differ only in their objectives c.
 
     F(c) = max over w >= 0 of sum over A of w_A c_A,    sum over A of w_A a_A(i) = 1 for every i.
 
 A column A has the weight w_A and the given entries a_A(i), one for each of K constraints i. The simplex method with
-Dantzig's rule runs on all programmes at once. A step is a few small matrix products; one call of a general solver would
-take milliseconds. The right-hand sides (1) are perturbed by about 1e-9, differently in each row, so no basis is
-degenerate and every step improves the objective (Charnes 1952).
+Dantzig's rule runs on all programmes at once. Each step takes only a few small matrix products, whereas one call of a
+general solver would take milliseconds. The right-hand sides (1) are perturbed by about 1e-9, differently in each row,
+so no basis is degenerate and every step improves the objective (Charnes 1952).
 
-The last dual solution y proves an upper bound: if t is added to every y_i until y.a_A + t sum_i a_A(i) >= c_A for every
-A, then F(c) <= sum_i (y_i + t). Perturbation and rounding make this bound about 1e-9 larger than F(c). If t would raise
-the bound by more than 1e-9, or if the columns are too similar to invert their matrix, SciPy's HiGHS solves the
-programme.
+The last dual solution y proves an upper bound: if t is so large that sum_i (y_i + t) a_A(i) >= c_A for every A, then
+F(c) <= sum_i (y_i + t). Perturbation and rounding make this bound about 1e-9 larger than F(c). If t would raise the
+bound by more than 1e-9, or if the columns are too similar to invert their matrix, SciPy's HiGHS solves the programme.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from scipy.optimize import linprog
 _PERTURBED = 1e-9
 _OPTIMAL = 1e-10  # a basis is optimal if no column gains more than this
 _POSITIVE = 1e-9  # smaller entries of a direction count as 0
-_NONE = 1e-6  # the perturbation can make weights negative by up to this; they count as 0
+_NONE = 1e-6  # the perturbation can make a weight negative by up to this; such a weight counts as 0
 _STEPS = 1000
 _ALIKE = 1e6  # largest condition number of the first basis
 
@@ -47,8 +46,8 @@ class Solved(NamedTuple):
 def largest(objectives: Array, columns: Array, start: NDArray[np.integer]) -> Solved:
     """Solve the programmes with objectives c [n, columns].
 
-    columns: a, [columns, K], not negative. start: [K], indices of columns that satisfy the constraints with positive
-    weights.
+    columns: [columns, K], the entries a_A(i), not negative. start: [K], indices of columns that satisfy the constraints
+    with positive weights.
     Raises RuntimeError for a programme without a solution.
     """
     count, rows = len(objectives), columns.shape[1]

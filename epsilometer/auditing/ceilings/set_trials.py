@@ -1,10 +1,10 @@
-"""Trials of sets of texts, which give worth, loss and ceilings over the same texts.
+"""Trials on sets of texts, which give worth, loss and ceilings over the same texts.
 
-A ceiling is tight if one mechanism serves several texts and many of their pairs are audited (`frontier.py`). So sets of
-texts are drawn (`draw_sets`), and each set gets one trial: a pair of its texts is drawn uniformly, and one of the two
-is the source. Every text of a set is equally likely as source, with the probability pi of `TextSet.of_all_pairs`.
-Further sets are more informative than further trials of a set, and they are cheap: a set's ceiling takes a hundredth of
-a second.
+A ceiling is tight if one mechanism serves several texts and many pairs of these texts are audited (`frontier.py`). So
+sets of texts are drawn (`draw_sets`), and each set gets one trial: a pair of its texts is drawn uniformly, and one text
+of the pair is the source. Every text of a set is equally likely as source, with the probability pi of
+`TextSet.of_all_pairs`. Further sets are more informative than further trials on a set, and are cheap: a set's ceiling
+takes a hundredth of a second.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from epsilometer.text.words import words
 def draw_sets(
     texts: Sequence[str], count: int, size: int, *, equal_length: bool = False, seed: int | str = 0
 ) -> list[NDArray[np.int64]]:
-    """Draw `count` sets of different texts uniformly; return [size] indices of texts per set.
+    """Draw `count` sets of `size` different texts uniformly; return the indices [size] of each set's texts.
 
-    equal_length: True if all texts of a set must have equally many words. Raises UserError for a size without a
-    ceiling, and if no set can be drawn.
+    equal_length: True if all texts of a set must have equally many words. Raises UserError for a size that `check_size`
+    rejects, and if no set can be drawn.
     """
     check_size(size)
     check_whole(count, "sets")
@@ -67,8 +67,8 @@ def draw_trials(sets: Sequence[NDArray[np.integer]], seed: int | str = 0) -> Tri
 def grown_sets(pairs: NDArray[np.integer], size: int) -> list[NDArray[np.intp]]:
     """Group audited pairs [n, 2] into sets of at most `size` texts; return each set's pairs as indices into `pairs`.
 
-    Pairs are taken in order; each merges the sets of its two texts unless the result exceeds `size`. A pair whose texts
-    stay in two sets becomes a set by itself. Raises UserError for a size without a ceiling.
+    Pairs are taken in order. Each pair merges the sets of its two texts unless the merged set exceeds `size`. A pair
+    whose texts stay in two sets becomes a set by itself. Raises UserError for a size that `check_size` rejects.
     """
     check_size(size)
     set_of = {text: [text] for text in np.unique(pairs).tolist()}
@@ -87,7 +87,7 @@ def grown_sets(pairs: NDArray[np.integer], size: int) -> list[NDArray[np.intp]]:
 
 
 def check_size(size: int) -> None:
-    """Raise UserError for a size of sets without a ceiling: below 2 or above LARGEST_SET."""
+    """Raise UserError for a size of sets for which no ceiling is computed: below 2 or above LARGEST_SET."""
     check_whole(size, "size")
     if not 2 <= size <= LARGEST_SET:
         raise UserError(f"a ceiling needs sets of 2 to {LARGEST_SET} texts, got a size of {size}", "EPS-A051")

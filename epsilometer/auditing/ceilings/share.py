@@ -1,11 +1,11 @@
 """The share of the possible worth that a mechanism reaches, on trials of sets (`set_trials`): rows of `POSSIBLE`.
 
 Worth U is the mean cosine of text and rewrite over the trials; l is the loss of the same trials. F(l) is the largest
-worth that any mechanism can have at that loss (`frontier.py`), and c the worth of the best public text given to
+worth that any mechanism can have at that loss (`frontier.py`), and c is the worth of the best public text given to
 everybody. The share of the possible is (U - c) / (F(l) - c). A loss computed from a mechanism's law gives the exact
-share. A law of latents, and draws of a law, give an upper bound of the loss, and so of F; then the true share is at
-least the figure. Attacks give a lower bound of the loss; then the true share is at most the figure, which may exceed 1.
-For a worth below c both directions are reversed.
+share. A law of latents, or draws of a law, give an upper bound of the loss, and so of F(l); then the true share is at
+least the computed figure. Attacks give a lower bound of the loss; then the true share is at most the computed figure,
+which may exceed 1. If U is below c, "at least" and "at most" are exchanged.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Array = NDArray[np.float64]
 class Lost:
     """A loss in nats and its evidence.
 
-    nats: for BY_LAW the loss itself, for BY_LATENTS and BY_DRAWS an upper bound, for BY_ATTACKS a lower bound.
+    nats: the loss itself (BY_LAW), an upper bound (BY_LATENTS, BY_DRAWS) or a lower bound (BY_ATTACKS).
     """
 
     nats: float
@@ -87,9 +87,10 @@ def best_text(public: Array, sets: Sequence[TextSet]) -> float | None:
 
 
 def lost(exact: pl.DataFrame, estimates: pl.DataFrame) -> Lost | None:
-    """Return the loss of a cell at one budget: from its law if it is known, else from attacks.
+    """Return the loss of a cell at one budget: from its law if that is known, else from attacks.
 
-    exact: the cell's rows of schema `EXACT`; estimates: its rows of schema `ESTIMATES`. None if neither has a loss.
+    exact: the cell's rows of schema `EXACT`; estimates: its rows of schema `ESTIMATES`. Returns None if neither table
+    has a loss.
     """
     for law in exact.filter(pairs=ALL).to_dicts():
         if not law["released"]:
@@ -114,7 +115,7 @@ def pure_claim(claims: Array, estimates: pl.DataFrame) -> float | None:
 
 
 def row(sets: Sets, worths: Array, lost: Lost, pure_epsilon: float | None, alpha: float) -> dict[str, Any]:
-    """Return the columns of `POSSIBLE` from `worth` on, without the interval of worth.
+    """Return the columns of `POSSIBLE` from `worth` on, except the bounds of worth.
 
     worths: [sets], the cosine in each set's trial. pure_epsilon: the claim between every two texts of a set, or
     None. alpha: the probability that `proved`, the loss proved by worth, is too large.

@@ -2,13 +2,13 @@
 
 If outputs hardly ever repeat, no single output can prove a loss: a mechanism that returns its input followed by a
 random number would look private. So sets of outputs (events) are tested as well. An event is the set of outputs with
-some trait, or the set of outputs whose log-odds of one input against another are at least some value, by a naive Bayes
-classifier over the traits. A trait is the output itself, an input that it contains, a word, its beginning, three
-characters in a row, or its length. A claim with a delta bounds only the probabilities of events.
+some trait, or the set of outputs to which a classifier gives at least some log-odds of one input against another. The
+classifier is naive Bayes over the traits. A trait of an output is the output itself, an input that it contains, a word,
+its beginning, three characters in a row, or its length. A claim with a delta bounds only the probabilities of events.
 
-One part of the draws trains the classifier. Another chooses an event for each pair of inputs: the one that would prove
-the largest loss. Further draws test the chosen events, so there is one test per pair, however many events there are to
-choose from.
+One part of the draws trains the classifier. A second part chooses an event for each pair of inputs: the event that
+would prove the largest loss. Further draws test the chosen events. So there is one test per pair, for any number of
+events to choose from.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from epsilometer.text.words import words
 
-_LONG = 200  # number of leading characters whose trigrams are traits; all words are traits
+_LONG = 200  # number of leading characters whose trigrams are traits (every word is a trait)
 _GRID = 1e6  # log-odds are rounded to 1 / _GRID: further digits depend on the processor
 
 
@@ -36,9 +36,9 @@ class Event:
 class Events:
     """Events learnt from draws at a few inputs.
 
-    inputs: n texts. outputs: m distinct texts. draws: indices of the outputs drawn at each input, [n, a] to train
-    the classifier and [n, b] to choose events. lower: [b + 1], the lower bound of an event's probability by its count.
-    delta: the delta of the claim.
+    inputs: n texts. outputs: m distinct texts. draws: indices of the outputs drawn at each input, [n, a] to train the
+    classifier and [n, b] to choose events. lower: [b + 1], the lower bound of an event's probability if 0, ..., b draws
+    are in the event. delta: the delta of the claim.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Events:
         return Event(str(self._names[trait]), self._traits[:, [trait]].toarray()[:, 0] > 0)
 
     def frequency(self, number: int, other: int) -> float:
-        """Return the frequency of an input's commonest output or, if larger, of outputs less likely at `other`."""
+        """Return the frequency of an input's commonest output or, if larger, that of outputs less likely at `other`."""
         outputs = self._choose[number]
         likelier = int((self._scores[outputs, number] > self._scores[outputs, other]).sum())
         return max(int(self._most[number]), likelier) / len(outputs)

@@ -1,4 +1,4 @@
-"""One verdict per claim for an audit in one call: from guesses, and from the worst case under the stated laws."""
+"""One verdict per claim for an audit in one call, from guesses and from the worst case under the stated laws."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXTENT = Extent(500, entries=2e8, bounded=False)  # takes at most tenths of a s
 
 
 def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.DataFrame:
-    """Return the worst case of the claim at each epsilon, schema `CLAIMS`; no rows if only draws can check it.
+    """Return the worst case of the claim at each epsilon (schema `CLAIMS`); no rows if only draws can check the claim.
 
     The computation is deterministic, so it is not a test that shares alpha. Notes on standard error report violated
     claims and, unless all inputs were compared, the number of compared inputs.
@@ -52,7 +52,7 @@ def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.Da
 
 
 def judged(table: pl.DataFrame, worst: pl.DataFrame, computed: pl.Expr = _BY_GUESSES) -> pl.DataFrame:
-    """Return the rows of an audit of one mechanism, with the columns `overall` and `overall_by`.
+    """Return the rows of an audit of one mechanism, with the columns `overall` and `overall_by` filled in.
 
     worst: from `worst_cases`. computed: True for rows whose verdicts were computed from laws; by default, none.
     """

@@ -1,12 +1,13 @@
 """The largest loss of one unit of a mechanism over its whole vocabulary, in nats.
 
-A claim that grows with distance allows distant words any loss: the pair nearest to its claim may lose 1 nat, while
-another pair loses 800 nats and is within its claim. The largest loss over all pairs of inputs x, x' and outputs y is
+A claim that grows with distance allows any loss between distant words: the pair nearest to its claim may lose 1 nat,
+while another pair loses 800 nats and is within its claim. The largest loss over all pairs of inputs x, x' and outputs y
+is
 
     max over y of (max over x of ln P(y | x) - min over x of ln P(y | x)),
 
 computed in one pass over the laws. If there are too many laws, a sample of the inputs gives a lower bound. Without
-laws, the draws of the claim's check give a lower bound. The claim itself is not used, because it is under test.
+laws, the draws that checked the claim give a lower bound. The claim itself is not used, because it is under test.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 from epsilometer.core.randomness import Noise
 
 _ENTRIES = 1e8  # largest number of inputs times outputs to compute, which takes seconds
-_SAMPLED = 1e7  # the number to compute for a sample if there are more
+_SAMPLED = 1e7  # if there are more, the number to compute for a sample
 
 
 def largest_losses(mechanism: Mechanism, findings: Sequence[Finding]) -> list[tuple[float, str] | None]:
     """Return the largest loss at the epsilon of each finding, and its evidence; None if there is no evidence.
 
-    The evidence is "exact", "lower bound" (some inputs, all outputs) or "draws" (a lower bound for the finding's
+    The evidence is "exact", "lower bound" (some inputs, all outputs) or "draws" (a lower bound over the finding's
     inputs). findings: checks of the claim of this mechanism, possibly over a part of its vocabulary.
     """
     if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs):
@@ -42,7 +43,7 @@ def largest_losses(mechanism: Mechanism, findings: Sequence[Finding]) -> list[tu
 
 
 def _over_all(laws: Laws, epsilons: Sequence[float]) -> list[float]:
-    """Return the largest loss over all laws, one for each epsilon."""
+    """Return the largest loss between any two of the laws, for each epsilon."""
     rows, units = one_law_each(laws)
     rows = np.unique(rows)
     high = np.full((len(epsilons), laws.outputs), -np.inf)

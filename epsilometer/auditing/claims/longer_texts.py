@@ -1,9 +1,9 @@
 """A check that a claim for texts of one unit also holds for longer texts. Losses are in nats.
 
-Units are drawn independently of each other (`Laws`), so their losses add up, while a claim for whole texts stays the
-same. Anyone who sees the units also sees their number, so the loss between texts with different numbers of units is
-infinite, unless some output is the empty text. If the law of a unit depends on neighbouring units, a claim that counts
-only the units in which texts differ is too small.
+Units are drawn independently of each other (`Laws`), so the losses of a text's units add up, while a claim for whole
+texts stays the same. Anyone who sees the units also sees their number, so the loss between texts with different numbers
+of units is infinite, unless some output is the empty text. If the law of a unit depends on neighbouring units, a claim
+that counts only the units in which two texts differ is too small.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from epsilometer.auditing.claims.verdicts import VIOLATED, loss_at_delta, pair_c
 from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 
 MOST = 1000  # largest number of repetitions
-_POWERS = tuple(2**i for i in range(1, 9))  # tested numbers of repetitions: a claim may stop growing at some length
+_POWERS = tuple(2**i for i in range(1, 9))  # tested numbers of repetitions, as a claim may stop growing at some length
 _OUTPUTS = 1 << 22  # largest number of joint outputs of all units that are enumerated
 _NEVER = -1e300  # replaces ln 0, so that differences stay finite
 
 
 def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
-    """Return the finding, or a violated one if the claim fails between repetitions of the witness's inputs.
+    """Return the finding, or a violated finding if the claim fails between repetitions of the witness's inputs.
 
     finding: the result of a check that the claim passed for inputs of one unit; its `witness` is the pair of inputs
     nearest to the claim, and an output. The finding is returned unchanged if a longer text has no more units.
@@ -51,7 +51,7 @@ def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
         claimed = _claimed(mechanism, finding.epsilon, *longer)
         if same_laws and not delta and count * (finding.worst or 0.0) <= claimed + rounding(claimed):
             continue
-        # The loss is computed for each length, since a mechanism may truncate texts.
+        # Each length has its own computed loss, since a mechanism may truncate texts.
         loss = _loss(mechanism, finding.epsilon, *longer, delta=delta)
         if loss > claimed + rounding(claimed):
             reason = f"units are drawn independently, so the losses of {count * units} units add up"
@@ -66,9 +66,9 @@ def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
 
 
 def _of_neighbours(mechanism: Mechanism, finding: Finding, *, units: int, delta: float) -> Finding:
-    """Return the finding, or a violated one if two texts made of the witness's two inputs lose more than claimed.
+    """Return the finding, or a violated finding if two texts made of the witness's two inputs lose more than claimed.
 
-    This happens if the law of a unit depends on its place, or on neighbouring units.
+    A violation happens if the law of a unit depends on its place, or on neighbouring units.
     """
     assert isinstance(mechanism, HasLaws)
     assert finding.witness is not None
@@ -90,7 +90,7 @@ def _of_neighbours(mechanism: Mechanism, finding: Finding, *, units: int, delta:
 
 
 def _repetitions(finding: Finding) -> list[int]:
-    """Return numbers of repetitions, ascending; one of them violates any claim that does not grow with length."""
+    """Return numbers of repetitions, ascending; one of these violates any claim that does not grow with length."""
     if not finding.worst or not math.isfinite(finding.worst):
         return list(_POWERS)
     return sorted({*_POWERS, min(math.floor((finding.claimed or 0.0) / finding.worst) + 1, MOST)})

@@ -1,11 +1,11 @@
 """A lower bound of a mechanism's largest excess over its claim, from draws. Losses are in nats.
 
-A claim of c with delta says P(S | x) <= e^c P(S | x') + delta for every set S of outputs. n draws at each of two inputs
-prove no loss above ln((a - delta) / (1 - a)) with a = error^(1/n), the Clopper-Pearson limit for an event that occurs
-in every draw. With a thousand draws that is 5 nats, so these draws cannot refute a larger claim of any mechanism. Such
-a claim is not testable, and the correction for multiple tests leaves it out before any draw is made (Tarone 1990, "A
-modified Bonferroni method for discrete data"). The same code can be tested at a smaller epsilon, where its claim is
-smaller (`refutable_epsilons`).
+A claim of c with delta says P(S | x) <= e^c P(S | x') + delta for every set S of outputs. Draws, n at each of two
+inputs, prove no loss above ln((a - delta) / (1 - a)). Here a = error^(1/n) is the Clopper-Pearson limit for an event
+that occurs in every draw. With a thousand draws this loss is 5 nats, so these draws cannot refute a larger claim of any
+mechanism. A larger claim is not testable, and the correction for multiple tests leaves it out before any draw is made
+(Tarone 1990, "A modified Bonferroni method for discrete data"). The same code can be tested at a smaller epsilon, where
+its claim is smaller (`refutable_epsilons`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NEVER_TWICE = (
     "most outputs came only once, so the claim was tested by the words, beginnings and lengths that outputs share, "
     "and by a classifier; a leak of another form would go unseen"
 )
-_TARGETS = (1.0, 3.0)  # values, in nats, that the largest claim among the inputs should have
+_TARGETS = (1.0, 3.0)  # values, in nats, that the largest claim between inputs should have
 
 
 def monte_carlo(
@@ -52,10 +52,11 @@ def monte_carlo(
 ) -> Finding:
     """Return the largest excess that draws at a few inputs prove.
 
-    Half of the draws choose, for each pair of inputs, the event whose loss looks largest (`events`); the other half
-    bounds that loss from below. Each bound is wrong with probability at most alpha divided by the number of bounds, so
-    the probability that any is wrong is at most alpha. The claim is not testable if neither the most frequent output at
-    one input nor the outputs assigned to that input could refute it, even if they never occurred at the other.
+    Half of the draws choose, for each pair of inputs, the event whose loss looks largest (`events`). The other half
+    bounds the loss of that event from below. Each bound is wrong with probability at most alpha divided by the number
+    of bounds, so some bound is wrong with probability at most alpha. The claim is not testable if neither the most
+    frequent output at one input nor the outputs assigned to that input could refute it, even if they never occurred at
+    the other input.
     """
     guarantee = mechanism.guarantee(epsilon)
     delta = guarantee.delta if guarantee else 0.0
@@ -97,7 +98,7 @@ def _by_events(
     error: float,
     seed: int,
 ) -> Finding:
-    """Test the claims [n] for ordered pairs [n, 2] of the chosen inputs. error: the error of each of the two limits."""
+    """Test the claims [n] for ordered pairs [n, 2] of the chosen inputs. error: the error of each limit of a rate."""
     claim = mechanism.guarantee(epsilon)
     delta = claim.delta if claim else 0.0
     source = [text for text in chosen for _ in range(draws)]
@@ -135,7 +136,7 @@ def _by_events(
 def refutable_epsilons(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], inputs: int = 12, seed: int = 0
 ) -> list[float]:
-    """Return privacy budgets at which the claims between the chosen inputs reach up to 1 and 3 nats.
+    """Return privacy budgets at which the largest claim between the chosen inputs is about 1 and 3 nats.
 
     The budgets are extrapolated from the claims at `epsilon`, as if claims grew in proportion to epsilon. The list is
     empty if the claim covers no pair.
@@ -148,7 +149,7 @@ def refutable_epsilons(
 
 
 def _chosen(mechanism: Mechanism, epsilon: float, texts: Sequence[str], inputs: int, seed: int) -> list[str]:
-    """Return the inputs whose outputs are sampled: one half is random, the other half are its nearest neighbours.
+    """Return the inputs whose outputs are sampled: one half are random, the other half are their nearest neighbours.
 
     A claim that grows with distance is smallest between near inputs.
     """
@@ -164,7 +165,7 @@ def _chosen(mechanism: Mechanism, epsilon: float, texts: Sequence[str], inputs: 
 
 
 def _testable(claims: NDArray[np.float64], draws: int, alpha: float, delta: float) -> tuple[int, float]:
-    """Return the number of bounds to test (Tarone's K; 0 if none is testable), and the largest provable loss."""
+    """Return the number of tested bounds (Tarone's K; 0 if no claim is testable), and the largest provable loss."""
     for count in range(1, len(claims) + 1):
         ceiling = _ceiling(draws, alpha / (2 * count), delta)
         below = int((claims < ceiling).sum())
@@ -190,6 +191,6 @@ def lower_limits(trials: int, error: float) -> NDArray[np.float64]:
 def _proved(
     here: NDArray[np.integer], there: NDArray[np.integer], lower: NDArray[np.float64], delta: float
 ) -> NDArray[np.float64]:
-    """Return the loss proved by an event with these counts at one input (here) and at the other (there)."""
+    """Return the loss proved by an event with these counts of draws at one input (here) and at the other (there)."""
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(lower[here] - delta, 0)) - np.log1p(-lower[::-1][there])

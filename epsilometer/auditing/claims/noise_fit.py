@@ -1,15 +1,15 @@
 """A test that continuous noise has the density that its mechanism's claim needs. Losses are in nats.
 
 Some mechanisms add noise to a vector of d dimensions and compute the output from the noisy vector. Their law cannot be
-enumerated: P(y | x) is an integral over all points whose output is y. But if the noise z has a density proportional to
-e^(-epsilon ||z||), the densities of any point for two vectors x, x' have a ratio of at most e^(epsilon ||x - x'||), and
-so have the probabilities of any output. So it is enough to test that the noise has that density: its length and
-direction must be independent,
+enumerated: P(y | x) is an integral over all points whose output is y. Suppose that the noise z has a density
+proportional to e^(-epsilon ||z||). Then at any point the densities for two vectors x, x' have a ratio of at most
+e^(epsilon ||x - x'||), and so have the probabilities of any output. So it is enough to test that the noise has that
+density: the length and the direction of z must be independent,
 
     ||z|| ~ Gamma(d, 1 / epsilon),    z / ||z|| uniform on the sphere,
 
 and ||x - x'|| must be the distance that the claim counts. Five Kolmogorov-Smirnov tests compare lengths and inner
-products of directions with their exact laws; if t is the inner product of a uniform direction with another direction,
+products of directions with their exact laws. If t is the inner product of a uniform direction with another direction,
 (t + 1) / 2 has the law Beta((d - 1) / 2, (d - 1) / 2). Noise of the claimed density has a p-value of at most alpha with
 probability at most alpha.
 
@@ -31,15 +31,15 @@ from epsilometer.core.mechanism import Mechanism, MovesVectors, TurnsVectors
 from epsilometer.core.randomness import Noise
 
 DRAWS = 2000
-_DISTANCE = 1e-6  # largest relative difference between the vectors' distance and the claim's
+_DISTANCE = 1e-6  # largest relative difference between the vectors' distance and the distance in the claim
 _ANGLES = 20_001  # points in the table of an angle's distribution function
 _FLAT = 1e-9  # an axis below this share of the largest variance is ignored as rounding error
 
 
 def noise_p_value(mechanism: Mechanism, epsilon: float, texts: Sequence[str], seed: int = 0) -> float | None:
-    """Return the p-value of a mechanism's noise under the claimed density: the smallest of k p-values, times k.
+    """Return the p-value of a mechanism's noise under the claimed density: k times the smallest of k p-values.
 
-    k is 5 for added noise; for drawn directions it is 4, or 1 in two dimensions. texts: the mechanism's inputs, of one
+    For added noise k is 5; for drawn directions k is 4, or 1 in two dimensions. texts: the mechanism's inputs, of one
     unit each; the draws cycle through them. Returns 0 if the claim counts a distance other than that of the vectors, or
     allows less than the largest loss of drawn directions. Returns None if the mechanism claims nothing, adds no noise
     to vectors, or has vectors of one dimension.
@@ -85,7 +85,7 @@ def fit(vectors: NDArray[np.float64], noise: NDArray[np.float64], epsilon: float
 
 
 def _of_directions(mechanism: TurnsVectors, epsilon: float, source: Sequence[str], texts: int, *, seed: int) -> float:
-    """Return the p-value of drawn directions; 0 if a claim is smaller than the largest loss of a draw."""
+    """Return the p-value of drawn directions; 0 if a claim is smaller than the largest loss between two draws."""
     from epsilometer.core.von_mises_fisher import log_moment
 
     directions = mechanism.directions(source, epsilon)

@@ -1,4 +1,4 @@
-"""The statements of a mechanism about itself at an epsilon: its claim, and what estimates and verdicts need."""
+"""The statements of a mechanism about itself at an epsilon: its claim, and further facts for estimates and verdicts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Stated:
     """The statements of a mechanism about itself.
 
     claim: the claim in words. claimed: True if there is a claim. delta: the claim's delta, 0 without a claim. per_unit:
-    the epsilon (nats) of a claim for a token, word or triple that does not grow with a distance, else None.
+    the epsilon (nats) of a claim for one token, word or triple; None for other claims, and for a claim that grows with
+    a distance.
     control: True if the mechanism is a control. releases: the released views, in alphabetical order. unknown_words,
     cut_texts: the shares of out-of-vocabulary words and of truncated texts among the audited texts, None without a
     vocabulary or a length limit. fit_p: the p-value of the trials' outputs under the stated law (`law_fit`), None
@@ -44,7 +45,7 @@ class Stated:
 def stated(
     mechanism: Mechanism | None, epsilon: float, left: Unread = _EVERYTHING_READ, fit_p: float | None = None
 ) -> Stated:
-    """Return the statements of a mechanism at an epsilon. mechanism: None if unknown; then there is no claim.
+    """Return the statements of a mechanism at an epsilon. mechanism: None for an unknown mechanism, which has no claim.
 
     left: counts of truncated texts and out-of-vocabulary words (`unread`), the same at every epsilon. fit_p: see
     `Stated`.

@@ -7,11 +7,11 @@ successes against the sum of these bounds. An audit cannot prove privacy, so the
 refuted". A claim that no outcome could have refuted is "not testable"; without any comparison the verdict is "not
 checked".
 
-The tests of an audit share its level alpha after Tarone (1990, "A modified Bonferroni method for discrete data",
-Biometrics 46). Let p* be the p-value of a test if every guess were right; it is known before any guess is made. Let K
-be the smallest k for which at most k tests have p* <= alpha / k. Only tests with p* <= alpha / K can reject, each with
-probability at most alpha / K, and there are at most K of them. So if all claims are true, the probability that any of
-them is called violated is at most alpha.
+The tests of an audit share its level alpha by the method of Tarone (1990, "A modified Bonferroni method for discrete
+data", Biometrics 46). Let p* be the p-value that a test would have if every guess were right; p* is known before any
+guess is made. Let K be the smallest k for which at most k tests have p* <= alpha / k. Only tests with p* <= alpha / K
+can reject a claim. There are at most K such tests, and each rejects a true claim with probability at most alpha / K. So
+if all claims are true, some claim is called violated with probability at most alpha.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # the he
 
 
 def rounding(claims: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    """Return the largest excess of a computed loss over a claim, in nats, that rounding of doubles alone can cause.
+    """Return the largest excess of a computed loss over a claim, in nats, that floating-point rounding alone can cause.
 
     This excess is the same for all claims up to 1,000, so it does not decide which pair is nearest to its claim.
     """
@@ -60,7 +60,7 @@ def trial_claims(
 ) -> NDArray[np.float64]:
     """Return [trials]: the largest claimed loss between two candidates of each trial; candidates: [trials, k] indices.
 
-    Raises UserError if the mechanism counts audited texts as public.
+    Raises UserError if audited texts are among the mechanism's public texts.
     """
     refuse_public(mechanism, texts)
     guarantee, k = mechanism.guarantee(epsilon), candidates.shape[1]
@@ -80,10 +80,10 @@ def trial_claims(
 
 
 def refuse_public(mechanism: Mechanism | None, texts: Sequence[str]) -> None:
-    """Raise UserError if some of these texts are among those that a mechanism counts as public.
+    """Raise UserError if some of these texts are among a mechanism's public texts.
 
-    Texts that differ only in case, white space and punctuation count as equal. The audited texts are not simply
-    removed from the public ones, since private texts would then decide which texts are public.
+    Texts that differ only in case, white space and punctuation count as equal. Removing audited texts from the public
+    ones would be no remedy, since private texts would then decide which texts are public.
     """
     if shared := count_public(mechanism, texts):
         raise UserError(
@@ -94,7 +94,7 @@ def refuse_public(mechanism: Mechanism | None, texts: Sequence[str]) -> None:
 
 
 def count_public(mechanism: Mechanism | None, texts: Sequence[str]) -> int:
-    """Return the number of these texts that a mechanism counts as public."""
+    """Return the number of these texts that are among a mechanism's public texts."""
     public_texts: Sequence[str] = mechanism.public_texts if isinstance(mechanism, HasPublicTexts) else ()
     public = set(map(_compared, public_texts))
     return sum(_compared(text) in public for text in texts) if public else 0
@@ -151,7 +151,7 @@ def pair_claims(
 def guess_claims(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], pairs: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """Return [n]: the claimed loss of guessing between two texts: `pair_claims`, or for a curve its loss at delta 0."""
+    """Return [n]: the claimed loss of guessing between two texts: `pair_claims`, or a curve's loss at delta 0."""
     guarantee = mechanism.guarantee(epsilon)
     if guarantee is None or guarantee.curve is None:
         return pair_claims(mechanism, epsilon, texts, pairs)
@@ -189,8 +189,8 @@ def check_distances(mechanism: Mechanism, epsilons: Sequence[float], texts: Sequ
 def loss_at_delta(left: NDArray[np.float64], right: NDArray[np.float64], delta: float) -> float:
     """Return the smallest c >= 0 with P(S) <= e^c P'(S) + delta for every set S, up to rounding.
 
-    left, right: P and P' [outputs]. Returns infinity if no c suffices. Only sets of the outputs with the largest ratios
-    P / P' need to be compared.
+    left, right: P and P' [outputs]. Returns infinity if no c suffices. Only sets S that consist of the outputs with the
+    largest ratios P / P' are compared; no other set needs a larger c.
     """
     delta = rounded_up(delta)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -207,12 +207,12 @@ def expected_successes(claims: NDArray[np.float64], candidates: int, delta: floa
 
 
 def p_value(successes: int, trials: int, expected: float) -> float:
-    """Return the largest probability of at least that many successes under the claim.
+    """Return the largest probability of at least this number of successes under the claim.
 
     expected: the largest mean number of successes under the claim. The successes are a sum of independent Bernoulli
-    variables with different means. From the mean + 1 on, a binomial variable with the same mean has the heavier tail
-    (Hoeffding 1956, "On the distribution of the number of successes in independent trials", theorem 4). For fewer
-    successes the result is 1.
+    variables with different means. For counts of at least the mean + 1, a binomial variable with the same mean has the
+    heavier tail (Hoeffding 1956, "On the distribution of the number of successes in independent trials", theorem 4).
+    For fewer successes than that the result is 1.
     """
     if successes < expected + 1:
         return 1.0
@@ -244,10 +244,10 @@ def verdict(p: float, level: float, smallest: float = 0.0) -> str:
 def refutable(
     trials: int, covered: int, candidates: int, delta: float, level: float, prior: Prior | None = None
 ) -> float:
-    """Return the largest claimed loss, in nats, that right guesses in all of these trials would refute at a level.
+    """Return the largest claimed loss, in nats, that would be refuted at this level if every guess were right.
 
-    covered: the number of trials that the claim covers, each with the same claimed loss; the others count as right.
-    Returns 0 if even a claim of 0 would not be refuted.
+    covered: the number of trials that the claim covers, each with the same claimed loss. The claim is assumed to allow
+    a right guess in every other trial. Returns 0 if even a claim of 0 would not be refuted.
     """
     if not covered:
         return 0.0
@@ -272,13 +272,14 @@ def describe(guarantee: Guarantee | None) -> str:
 def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
     """Return one verdict per claim, from the audit, the worst-case check and the exact loss of texts together.
 
-    estimates, claims, exact: schemas `ESTIMATES`, `CLAIMS` and `EXACT`. A claim is violated if one of these violates
-    it, else not refuted if one tested it; else not testable, not checked or no claim, in this order.
+    estimates, claims, exact: schemas `ESTIMATES`, `CLAIMS` and `EXACT`. A claim is violated if one of these tables
+    violates it, and otherwise not refuted if one of them tested it. Otherwise the verdict is not testable, not checked
+    or no claim, in this order.
     Returns a row per mechanism and epsilon: mechanism, epsilon, claim, verdict and
-    by:     the sources of the verdict, joined by "and": audit, a check or an exact loss with `BY_LAW`, or draws; null
-            if nothing could be tested.
-    reason: why a claim is not testable or not checked, which leaks draws could miss, or evidence against the noise;
-            otherwise null.
+    by:     the sources of the verdict, joined by "and": the audit, a check or exact loss `BY_LAW`, or draws; null if
+            nothing could be tested.
+    reason: why a claim is not testable or not checked, which leaks the draws could miss, or evidence against the stated
+            noise; otherwise null.
     """
     claim = ["mechanism", "epsilon"]
     most = pl.col("refutable").max().over(claim)

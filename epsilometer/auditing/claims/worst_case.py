@@ -2,18 +2,19 @@
 
 For inputs x, x' and an output y the loss is L = ln P(y | x) - ln P(y | x'), and the claim allows c(x, x').
 
-If a mechanism has laws, all its outputs are enumerated for all its inputs, or for a sample of many inputs. Each input
-is a text of one unit; or, if the mechanism releases n units for every text, a text whose n units all have the same law.
-Units are drawn independently, so their losses add up. A claim without a delta is violated if c - L < 0, up to rounding
-(1e-9), for some pair of inputs and some output. A claim with a delta is violated if, for some pair, the sum of
-P(y | x) - e^c P(y | x') over the outputs where this difference is positive exceeds delta.
+If a mechanism has laws, all its outputs are enumerated for all its inputs, or for a sample if there are many inputs.
+Each input is a text of one unit. If the mechanism releases n units for every text, each input is a text whose n units
+all have the same law. Units are drawn independently, so their losses add up. A claim without a delta is violated if c -
+L < 0, up to rounding (1e-9), for some pair of inputs and some output. A claim with a delta is violated if, for some
+pair, the sum of P(y | x) - e^c P(y | x') over the outputs where this difference is positive exceeds delta.
 
-A mechanism without laws, or whose claim has a delta while texts have several units, is sampled (`monte_carlo`). The
-loss is then a lower bound at confidence 1 - alpha over all tests, so it can refute the claim but never confirm it. If
-continuous noise is added to a vector, the noise itself is compared with the density that the proof needs (`noise_fit`).
+A mechanism is sampled (`monte_carlo`) if it has no laws, or if its claim has a delta and its inputs have several units.
+The loss is then a lower bound at confidence 1 - alpha over all tests, so it can refute the claim but never confirm it.
+If continuous noise is added to a vector, the noise itself is compared with the density that the proof needs
+(`noise_fit`).
 
-The law describes the units. If the released text may reveal more of its source, a law within the claim confirms
-nothing.
+The law describes the units. If the released text may reveal more of its source than the units do, a law within the
+claim confirms nothing.
 
 An audit measures the average loss on real texts; this check finds the worst pair of inputs, even if it is rare.
 """
@@ -75,7 +76,7 @@ _NOT_LONGER = (
     "some"
 )
 _NEVER = -1e300  # replaces ln 0, so that differences stay finite
-_ALIKE = -1e300  # excess of two inputs with equal laws; so low that any other pair is reported first
+_ALIKE = -1e300  # excess of two inputs with equal laws; so low that any other pair is reported instead
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,9 @@ class Extent:
 
     inputs: up to this number of inputs, the laws of all pairs are compared. sampled: if there are more inputs, the size
     of the sample that is compared. random: for a mechanism without laws, the number of inputs whose outputs are
-    sampled. entries: the approximate upper limit on computed losses, one per pair of inputs and output. bounded: True
-    to compute the mechanism's own bound (`HasBound`), which compares all inputs and takes minutes for a large
-    vocabulary.
+    sampled. entries: the approximate upper limit on the number of computed losses; a loss is computed for each output
+    of each pair of inputs. bounded: True to compute the mechanism's own bound (`HasBound`), which compares all inputs
+    and takes minutes for a large vocabulary.
     """
 
     inputs: int = EXACT
@@ -97,7 +98,7 @@ class Extent:
 
     @classmethod
     def of(cls, inputs: int) -> Extent:
-        """Return limits with which a check compares this many inputs, or all if there are fewer."""
+        """Return limits with which a check compares this many inputs, or all inputs if there are fewer."""
         return cls(inputs, inputs, inputs)
 
 
@@ -127,7 +128,7 @@ def check_claim(
 
 
 def is_sampled(mechanism: Mechanism, epsilon: float) -> bool:
-    """Return True if `check_claim` draws, so that its verdict may be wrong with probability alpha."""
+    """Return True if `check_claim` draws outputs, so that its verdict may be wrong with probability alpha."""
     claim = mechanism.guarantee(epsilon)
     if claim is None or claim.curve is not None or not isinstance(mechanism, HasInputs):
         return False
@@ -137,7 +138,7 @@ def is_sampled(mechanism: Mechanism, epsilon: float) -> bool:
 
 
 def extra_epsilons(mechanism: Mechanism, epsilon: float, seed: int = 0) -> list[float]:
-    """Return, for a sampled mechanism, budgets small enough for draws to refute its claim, derived from one budget."""
+    """Return budgets small enough for draws to refute the claim of a sampled mechanism, derived from one budget."""
     if not is_sampled(mechanism, epsilon) or not isinstance(mechanism, HasInputs):
         return []
     return refutable_epsilons(mechanism, epsilon, list(mechanism.inputs), seed=seed)
@@ -146,7 +147,7 @@ def extra_epsilons(mechanism: Mechanism, epsilon: float, seed: int = 0) -> list[
 def _of_curve(
     mechanism: Mechanism, epsilon: float, curve: Curve, texts: Sequence[str], *, seed: int, most: int
 ) -> Finding:
-    """Check a claim in zCDP, Renyi or GDP, on texts of one unit each."""
+    """Check a claim in zCDP, Renyi or GDP on inputs of one unit each."""
     if not isinstance(mechanism, HasLaws):
         return Finding(epsilon, "not checked", NOT_CHECKED, _NO_LAW_FOR_CURVE)
     method = "exact"
@@ -202,7 +203,7 @@ def _by_law(mechanism: Mechanism, epsilon: float, texts: Sequence[str], extent: 
 
 
 def _sample(mechanism: Mechanism, epsilon: float, texts: Sequence[str], some: int, *, seed: int) -> list[str]:
-    """Return a sample of `some` inputs: one half random, the other half their nearest neighbours in a pool.
+    """Return a sample of `some` inputs: one half are random, and the other half are their nearest neighbours in a pool.
 
     A claim that grows with distance is smallest between near inputs.
     """
@@ -232,7 +233,7 @@ def _sampled(
         fits = finding.reason and f"the noise has the claimed density, as far as {DRAWS:,} draws show (p = {p:.2g})"
     else:
         fits = f"the noise does not have the density that the claim needs (p = {p:.2g})"
-        if finding.verdict == NOT_REFUTED:  # draws are weak evidence, and the proof's premise is false
+        if finding.verdict == NOT_REFUTED:  # draws are weak evidence, and a premise of the claim's proof is false
             finding = replace(finding, verdict=NOT_CHECKED)
     reason = "; ".join(part for part in (finding.reason, fits) if part) or None
     return replace(finding, noise_p=p, reason=reason)
@@ -241,7 +242,7 @@ def _sampled(
 def exact(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], method: str = "exact", bound: float | None = None
 ) -> Finding:
-    """Return the finding about the pair of texts whose loss, over all outputs, exceeds the claim most.
+    """Return the finding about the pair of texts whose largest loss over all outputs exceeds the claim most.
 
     Every text has one unit, or every text has n units that all have the text's law.
     """
@@ -289,7 +290,7 @@ def exact(
 
 
 def _log_laws(mechanism: HasLaws, epsilon: float, texts: Sequence[str]) -> tuple[NDArray[np.float64], int]:
-    """Return the log-laws [texts, outputs], and the number of units per text. All units of a text have its law."""
+    """Return each text's log-law [texts, outputs], which all its units have, and the number of units per text."""
     laws = mechanism.laws(texts)
     own, units = one_law_each(laws)
     rows, place = np.unique(own, return_inverse=True)
@@ -303,7 +304,7 @@ def _log_laws(mechanism: HasLaws, epsilon: float, texts: Sequence[str]) -> tuple
 def _with_delta(
     mechanism: Mechanism, finding: Finding, *, texts: Sequence[str], laws: NDArray[np.float64], delta: float
 ) -> Finding:
-    """Return the finding about these texts if the claim's delta is taken into account.
+    """Return the finding about these texts for the claim with its delta.
 
     finding: a violation of the claim without its delta. laws: log-laws [texts, outputs], one unit each. The set S of
     all outputs y with P(y | x) > e^c P(y | x') has the largest P(S | x) - e^c P(S | x').
@@ -342,7 +343,7 @@ def _with_delta(
 def one_law_each(laws: Laws) -> tuple[NDArray[np.integer], int]:
     """Return the law row of each text [n], and the number of units per text.
 
-    Raises UserError unless all texts have the same number of units, and all units of a text the same law.
+    Raises UserError unless all texts have the same number of units, and all units of a text have the same law.
     """
     units = int(laws.rows.lengths[0])
     own = laws.rows.values[:: max(1, units)]

@@ -21,8 +21,9 @@ _TRIALS, _SLOTS = 2000, 3
 def check_attack(attack: Attack, mechanism: Mechanism | None = None, epsilon: float = 1.0) -> list[Check]:
     """Return the checks of an attack.
 
-    mechanism: rewrites TEXTS for the attack. By default, the first of three simple mechanisms to which the attack
-    applies: one releases text, one text and units with a law, and one latents.
+    mechanism: rewrites TEXTS for the attack. The default is the first of three simple mechanisms to which the attack
+    applies. The first mechanism releases text, the second releases text and units and has a law, and the third releases
+    latents.
     """
     return checked(_Checks(attack, mechanism, epsilon).rules())
 
@@ -119,7 +120,7 @@ class _Checks:
         return None
 
     def _blind(self) -> str | None:
-        """Check that guesses are uniform over slots, and right only by chance, if all trials show the same rewrite."""
+        """Check that, if all trials show the same rewrite, guesses are uniform over slots and right only by chance."""
         guesses = self._guess(self._rewrites().take(np.zeros(_TRIALS, np.int64)))
         frequent = np.bincount(guesses, minlength=_SLOTS)
         expected = _TRIALS / _SLOTS

@@ -34,25 +34,26 @@ from epsilometer.core.mechanism import (
 from epsilometer.core.randomness import Noise
 
 _DRAWS = 4000  # rewrites of a text in a test of their distribution
-_BUDGETS = (1.0, 2.0, 4.0)  # draws are compared with the law at these multiples of epsilon
+_BUDGETS = (1.0, 2.0, 4.0)  # multiples of epsilon at which draws are compared with the law
 _POWER = 0.9  # probability of detecting the smallest departure that a remark reports
 _INPUTS = 5  # number of a mechanism's listed inputs to use, spread over the list
 _BATCHES = 60  # batches of distinct texts, in the test of a publication
-_FEW = 16  # rewrites to inspect before drawing _DRAWS of them
+_FEW = 16  # rewrites to inspect before drawing _DRAWS rewrites
 _TRIALS = 300  # rewrites of one text, which must not all be equal
 _AGAIN = 20  # rewrites of each text; some outputs then repeat
 _BINS = 20  # largest number of groups of outputs compared with a law
 _OUT = (0.0, -1.0, math.nan, math.inf)  # invalid privacy budgets
-_SPELLED = 1.1  # largest ratio of distinct unit sequences to distinct texts, as some tokens are spelled alike
+_SPELLED = 1.1  # largest ratio of distinct unit sequences to distinct texts, since some tokens are spelled alike
 _COLUMNS = 1024  # largest number of latent dimensions compared with each other
 _ALIKE = 0.99  # correlation of shared noise: independent noise reaches it with probability < 1e-50
 
 
 def check_mechanism(mechanism: Mechanism, epsilon: float | None, texts: Sequence[str] = TEXTS) -> list[Check]:
-    """Return the checks of a mechanism at an epsilon, None if it has no privacy budget.
+    """Return the checks of a mechanism at an epsilon (None for a mechanism without a privacy budget).
 
-    texts: texts that the mechanism can read; at least one has more than one word. If the mechanism lists `inputs`, some
-    of them are used as well. Raises UserError for an epsilon that is missing or not needed.
+    texts: texts that the mechanism can read; at least one must have more than one word. If the mechanism lists
+    `inputs`, some of these are used as well. Raises UserError if a required epsilon is missing, or if the mechanism
+    takes none.
     """
     (budget,) = budgets(mechanism, None if epsilon is None else [epsilon])
     return checked(_Checks(mechanism, budget, list(dict.fromkeys(texts))).rules())
@@ -325,7 +326,7 @@ class _Checks:
         )
 
     def _by_law(self, level: float) -> tuple[str | None, float]:
-        """Return the problem at this epsilon, if any, and the smallest departure from the law that the tests detect."""
+        """Return the problem at this epsilon or None, and the smallest departure from the law that the tests detect."""
         assert isinstance(self.mechanism, HasLaws)
         texts = self._read
         laws, places = self.mechanism.laws(texts), []
@@ -386,9 +387,9 @@ class _Checks:
         return None
 
     def _own_noise(self) -> str | None:
-        """Check that two equal words of a text, and two dimensions of a latent, have independent noise.
+        """Check that equal words of a text have independent noise, and that the dimensions of a latent do too.
 
-        The first check is only for claims per word, under which words are randomised one by one.
+        The check of words is only for claims per word, under which words are randomised one by one.
         """
         claim = self.mechanism.guarantee(self.epsilon)
         if claim is not None and claim.granularity == Granularity.WORD:
@@ -398,7 +399,7 @@ class _Checks:
                 if any(
                     len(text.split()) != 2 for text in self._rewrite([twice] * _FEW, streams[np.arange(_FEW)]).texts
                 ):
-                    continue  # this is generated text: its words do not correspond to input words, and it is costly
+                    continue  # the text is generated: its words do not correspond to input words, and it is costly
                 rewrites = [text.split() for text in self._rewrite([twice] * _DRAWS, streams).texts]
                 pairs = [(split[0], split[1]) for split in rewrites if len(split) == 2]
                 if len(pairs) == _DRAWS and _dependence(pairs) * len(self._read) < FALSE_ALARM:
@@ -455,7 +456,7 @@ def _least_departure(degrees: int, draws: float, level: float) -> float:
 
     degrees: degrees of freedom. If the probability p_i of group i is wrong by d_i, the statistic has noncentrality n
     times the sum of d_i^2 / p_i. Among departures of total variation t, the smallest noncentrality is 4 n t^2. It is
-    reached if groups of total probability 1/2 are scaled by the same factor. Returns 1 if no departure could be
+    attained if groups of total probability 1/2 are all scaled by one factor. Returns 1 if no departure could be
     detected.
     """
     if degrees < 1:
@@ -466,9 +467,9 @@ def _least_departure(degrees: int, draws: float, level: float) -> float:
 
 
 def _alike(first: Sequence[str], second: Sequence[str]) -> float:
-    """Return Pearson's p-value that two equally long lists of texts have the same distribution.
+    """Return Pearson's p-value of the hypothesis that two equally long lists of texts have the same distribution.
 
-    The three most frequent texts are counted one by one, all others together.
+    The three most frequent texts are counted one by one, and all other texts together.
     """
     values, counts = np.unique([*first, *second], return_counts=True)
     common = values[np.argsort(-counts, kind="stable")[:3]].tolist()
@@ -482,7 +483,7 @@ def _alike(first: Sequence[str], second: Sequence[str]) -> float:
 
 
 def _chi_square(law: NDArray[np.float64], outputs: NDArray[np.integer]) -> tuple[float, int]:
-    """Return Pearson's p-value of outputs under a law, in at most _BINS groups, and the number of groups."""
+    """Return Pearson's p-value of outputs under a law, counted in at most _BINS groups, and the number of groups."""
     if not (law[outputs] > 0).all():
         return 0.0, 1
     order = np.argsort(-law, kind="stable")
@@ -501,9 +502,9 @@ def _chi_square(law: NDArray[np.float64], outputs: NDArray[np.integer]) -> tuple
 
 
 def _dependence(pairs: Sequence[tuple[str, str]]) -> float:
-    """Return Pearson's p-value that the two parts of pairs are independent.
+    """Return Pearson's p-value of the hypothesis that the two parts of a pair are independent.
 
-    The three most frequent parts are counted one by one, all others together.
+    The three most frequent parts are counted one by one, and all other parts together.
     """
     values, counts = np.unique([part for pair in pairs for part in pair], return_counts=True)
     common = values[np.argsort(-counts, kind="stable")[:3]].tolist()

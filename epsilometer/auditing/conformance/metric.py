@@ -16,7 +16,7 @@ class Measures(Protocol):
     """A metric of similarity (`epsilometer.auditing.worth.similarity`)."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """Return a number for each of n pairs [n]."""
+        """Return an array [n]: a number for each of n pairs."""
         ...
 
 

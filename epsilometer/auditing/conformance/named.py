@@ -20,13 +20,13 @@ from epsilometer.core.study import AttackKind, studies
 
 
 def of_mechanism(name: str, settings: Mapping[str, Any], epsilon: float | None = None) -> list[Check]:
-    """Return the checks of a mechanism, by name or path, at a budget: 1 by default, if it takes one."""
+    """Return the checks of a mechanism, by name or path, at an epsilon; by default 1, for a mechanism with a budget."""
     built = text_audit.as_mechanism(name, settings, TEXTS)
     return check_mechanism(built, 1.0 if epsilon is None and has_budget(built) else epsilon)
 
 
 def of_attack(name: str, settings: Mapping[str, Any]) -> list[Check]:
-    """Return the checks of an attack, whose kind depends on its method: `guess`, `link`, or a method of a study."""
+    """Return the checks of an attack. Its method determines its kind: `guess`, `link`, or a method of a study."""
     try:
         (chosen,) = text_audit.chosen_attacks({name: settings}).values()
     except UserError as error:

@@ -18,16 +18,16 @@ TEXTS = (
 
 
 class Holds(str):
-    """A remark on a rule that is fulfilled, such as the smallest departure that its test detects."""
+    """A remark on a rule that holds, such as the smallest departure that the rule's test detects."""
 
 
 Rule = tuple[str, Callable[[], str | None]]
-"""A rule, and a function that checks it: it returns the problem and its remedy; if the rule holds, None or a remark."""
+"""A rule, and a function that checks it and returns the problem and remedy or, if the rule holds, None or a remark."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A checked rule. problem: the problem and its remedy, None if the rule is fulfilled. remark: a note if it is."""
+    """A checked rule. problem: the problem and its remedy, None if the rule holds. remark: a note if the rule holds."""
 
     rule: str
     problem: str | None
@@ -51,14 +51,14 @@ def checked(rules: Iterator[Rule]) -> list[Check]:
 
 
 def lacks(component: object, name: str, arguments: int, page: str = "") -> str | None:
-    """Return the problem if a method is missing or takes another number of arguments. page: explains the method."""
+    """Return the problem if a method is missing or takes another number of arguments. page: a page on the method."""
     if not callable(getattr(component, name, None)):
         return f"the method {name} is missing; add it{page and f' ({page})'}"
     return refuses(component, name, arguments)
 
 
 def refuses(component: object, name: str, arguments: int) -> str | None:
-    """Return the problem of a method that does not take this number of arguments by position."""
+    """Return the problem if a method does not take this number of arguments by position."""
     try:
         inspect.signature(getattr(component, name)).bind(*[None] * arguments)
     except TypeError:

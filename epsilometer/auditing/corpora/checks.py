@@ -1,7 +1,7 @@
 """Checks that refuse a corpus before its release, and figures that only the curator sees.
 
-Checks and figures depend on private texts. So a refusal can reveal something about these texts; the claim covers only
-published results of completed runs. No published file contains the curator's figures.
+Checks and figures depend on private texts. So a refusal can reveal something about these texts. The claim covers only
+the published results of completed runs. No published file contains the curator's figures.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # takes a second to import
 FEWEST = 30  # smallest number of people
 LARGEST = 0.2  # largest share of the counted texts that one person may have written
 SAMPLE = 2000  # private texts in the sample for the curator's figures
-FAR, NEAR = 0.25, 0.95  # cosines: below FAR texts have little in common, above NEAR they are almost equal
+FAR, NEAR = 0.25, 0.95  # cosines: two texts have little in common below FAR, and are almost equal above NEAR
 
 
 def check(mechanism: CorpusMechanism, corpus: PrivateCorpus, epsilon: float) -> None:
@@ -102,9 +102,9 @@ def _check_labels(mechanism: CorpusMechanism, corpus: PrivateCorpus) -> None:
 class ForTheCurator:
     """Figures of private texts, for the curator alone.
 
-    people: the number of people. f1: macro F1, on a sample of private texts, of a classifier trained on the release,
-    None without labels. far, near: the share of the sample with a cosine below FAR to every released text, and the
-    share with a cosine above NEAR to some released text. sample: the size of the sample.
+    people: the number of people. f1: the macro F1 of a classifier that is trained on the release and tested on a sample
+    of private texts; None without labels. far, near: the share of the sample with a cosine below FAR to every released
+    text, and the share with a cosine above NEAR to some released text. sample: the size of the sample.
     """
 
     people: int
@@ -129,7 +129,7 @@ class ForTheCurator:
 
 
 def for_the_curator(mechanism: CorpusMechanism, corpus: PrivateCorpus, release: Release) -> ForTheCurator:
-    """Return the curator's figures; only the number of people if the release has no texts, or only labels."""
+    """Return the curator's figures; only the number of people if the release has no texts, or only labels as texts."""
     if not release.texts or list(release.texts) == list(release.labels or ()):
         return ForTheCurator(corpus.count_people)
     vectors_of = mechanism.vectors_of if isinstance(mechanism, VoteHistogram) else ByEncoder(ENCODER)
@@ -137,9 +137,9 @@ def for_the_curator(mechanism: CorpusMechanism, corpus: PrivateCorpus, release: 
     own, released = vectors_of([corpus.texts[row] for row in rows]), vectors_of(release.texts)
     nearness = np.concatenate([(part @ released.T).max(1) for part in np.array_split(own, 1 + len(own) // 256)])
     far, near = float((nearness < FAR).mean()), float((nearness > NEAR).mean())
-    listed = mechanism.labels if isinstance(mechanism, Counting) else release.labels or ()
+    listed = set(mechanism.labels if isinstance(mechanism, Counting) else release.labels or ())
     labels = None if corpus.labels is None else [corpus.labels[row] for row in rows]
-    named = None if labels is None else [label if label in set(listed) else None for label in labels]
+    named = None if labels is None else [label if label in listed else None for label in labels]
     f1 = None if named is None else learnt(head(released, release), own, named)
     return ForTheCurator(corpus.count_people, f1, far, near, sample=len(rows))
 
@@ -158,7 +158,7 @@ def head(released: NDArray[np.float64], release: Release) -> LogisticRegression 
 def learnt(fitted: LogisticRegression | None, own: NDArray[np.float64], labels: Sequence[str | None]) -> float | None:
     """Return the macro F1 of a classifier on texts with vectors `own` and labels; None without a classifier.
 
-    Texts without a label (None) are left out. A label that the classifier lost counts with an F1 of 0.
+    Texts without a label (None) are left out. A label that the classifier never guesses counts with an F1 of 0.
     """
     from sklearn.metrics import f1_score
 

@@ -1,18 +1,19 @@
-"""Five folds of a population's texts. They give the F1 of each way to share texts, and the 99 % interval of this F1.
+"""Five folds of a population's texts, which give the F1 of each way to share texts, and this F1's 99 % interval.
 
-A tenth of the texts, in whole groups, is for choosing among mechanisms and budgets. The others are in five folds of
-whole groups. Each fold is held out once, and tests a classifier that learns from the other four.
+A tenth of the texts, in whole groups, is for choosing among mechanisms and budgets. The other texts are in five folds
+of whole groups. Each fold is held out once, and tests a classifier that learns from the other four folds.
 
 The interval is for the expectation of the mean F1 over new texts of the same population, new noise and new exemplars.
-The numbers of texts and the public texts stay the same. It is the wider of two intervals:
+The numbers of texts and the public texts stay the same. The interval is the wider of two intervals:
 
-1. Student's, of the five F1. Folds share training texts, so the variance of the mean F1 is s^2 (1 / 5 + r) instead of
-   s^2 / 5, where r is a fold's number of test texts over its number of training texts (Nadeau and Bengio 2003). Two
-   folds have about three quarters of their training texts in common. The correlation of their F1 is assumed to be at
-   most 3/4, so r is capped at 3. For public texts alone r is 0, since all folds learn from the same texts.
-2. Clopper and Pearson's, of a share of independent test texts. It stays wide if all folds have the same F1. Macro F1
-   counts as a share of n texts, where n is L^2 / sum(1 / n_l) for L labels with n_l test groups each, and at most the
-   number of test groups. A macro average has about the variance of such a share.
+1. Student's interval of the five F1. Folds share training texts, so the variance of the mean F1 is s^2 (1 / 5 + r)
+   instead of s^2 / 5. Here r is the number of test texts of a fold divided by its number of training texts (Nadeau and
+   Bengio 2003). Two folds have about three quarters of their training texts in common. The correlation of their F1 is
+   assumed to be at most 3/4, so r is capped at 3. For public texts alone r is 0, since all folds learn from the same
+   texts.
+2. Clopper and Pearson's interval of a share of independent test texts. It stays wide even if all folds have the same
+   F1. Macro F1 counts as a share of n texts, where n is L^2 / sum(1 / n_l) for L labels with n_l test groups each, and
+   at most the number of test groups. A macro average has about the variance of such a share.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from epsilometer.corpora.parts import places
 
 FOLDS = 5
 CHOICE = 0.1  # share of the texts for choosing
-_MOST = 2000  # largest number of private texts of a fold, and of its test texts
+_MOST = 2000  # largest number of private texts of a fold, and largest number of its test texts
 _IN_COMMON = 3 / 4  # share of the training texts that two folds have in common
 _ALPHA = 0.01
 
@@ -41,7 +42,7 @@ _ALPHA = 0.01
 class Folds:
     """Texts in five folds. Texts with a label that no public text has are left out.
 
-    public: texts with labels, the same for all folds. groups: the number of each text's group, [n]. seed, name: they
+    public: texts with labels, the same for all folds. groups: the number of each text's group, [n]. seed and name
     determine the order of the groups; fold i has seed + i for its exemplars and noise.
     """
 
@@ -58,7 +59,7 @@ class Folds:
 
     @cached_property
     def _fold(self) -> NDArray[np.int64]:
-        """The fold of each text: -1 for a text for choosing, -2 for a text that is left out."""
+        """The fold of each text; -1 for a text that is used for choosing, -2 for a text that is left out."""
         at = places(self.groups, self.seed, "ways", self.name)
         fold = np.where(at < CHOICE, -1, (at - CHOICE) / (1 - CHOICE) * FOLDS // 1)
         listed = set(self.labels)
@@ -97,7 +98,7 @@ class Folds:
     def rewritten(self, rewrites: Sequence[Labelled]) -> dict[str, Any]:
         """Return the number of rewrites, the mean F1 on the texts for choosing, the F1 of the folds and the half-width.
 
-        rewrites: those of each fold.
+        rewrites: the rewrites of each fold.
         """
         choice, f1 = zip(*map(Ways.rewritten, self.ways, rewrites), strict=True)
         texts = min(map(len, rewrites))
@@ -109,7 +110,7 @@ class Folds:
         return {"texts": texts, "f1": f1, "reach": self.reach(f1, texts)}
 
     def reach(self, f1: Iterable[float], texts: int | None) -> float:
-        """Return the half-width of the interval. texts: the number of private texts of a fold, None for public ones."""
+        """Return the half-width of the interval. texts: a fold's number of private texts; None for public texts."""
         each = list(f1)
         tests = float(np.mean([len(rows) for rows in self._tests]))
         shared = 0.0 if texts is None else min(tests / (tests + texts), _IN_COMMON)
@@ -118,7 +119,7 @@ class Folds:
 
     @cached_property
     def _cases(self) -> float:
-        """The number n of independent texts for which a share has about the variance of macro F1."""
+        """The number n of independent texts at which a share has about the variance of macro F1."""
         rows = np.concatenate(self._tests).tolist()
         cases = {(self.texts.labels[row], self.groups[row]) for row in rows}
         counts = np.unique([label for label, _ in cases], return_counts=True)[1]
@@ -126,7 +127,7 @@ class Folds:
 
 
 def _reach_of_share(share: float, cases: float) -> float:
-    """Return the larger distance of a share to the bounds of its interval by Clopper and Pearson."""
+    """Return the distance of a share to the farther bound of its interval by Clopper and Pearson."""
     hits = share * cases
     low = float(betaincinv(hits, cases - hits + 1, _ALPHA / 2)) if hits > 0 else 0.0
     high = float(betaincinv(hits + 1, cases - hits, 1 - _ALPHA / 2)) if hits < cases else 1.0

@@ -1,15 +1,15 @@
-"""A release of noisy votes as a mechanism on one text, so that any question can be asked about it.
+"""A release of noisy votes as a mechanism on one text, so that any question can be asked about the release.
 
 The release is a noisy table, and each text votes for one of its cells (`vote_histogram`). The adversary knows all texts
 of the corpus but one, and guesses the remaining text. After subtracting the votes of the known texts, each cell shows
-the unknown text's vote, 0 or 1, plus noise of rate r. A cell is called "up" if this sum is at least 1. This bit is a
-sufficient statistic: the likelihood ratio of a vote of 1 to 0 is e^r for all sums of at least 1, and e^-r for all
-others. With a vote, a cell is up with probability 1 / (1 + e^-r); without a vote, with probability e^-r / (1 + e^-r).
-So the law of a text is that of one bit per cell, and an output lists the cells that are up.
+the unknown text's vote, 0 or 1, plus noise of rate r. A cell is called "up" if this sum is at least 1. The bit "up or
+not" is a sufficient statistic: the likelihood ratio of a vote of 1 to a vote of 0 is e^r for all sums of at least 1,
+and e^-r for all other sums. With a vote, a cell is up with probability 1 / (1 + e^-r); without a vote, with probability
+e^-r / (1 + e^-r). So the law of a text is that of one bit per cell, and an output lists the cells that are up.
 
-Texts with different labels vote for different cells in each of R rounds, whatever the earlier tables were. So the law
-of their R tables is that of R independent tables. Texts with the same label may share a cell in some rounds, and the
-noise decides in which. So they have no law of this form (`rounds_loss` is an upper bound).
+Texts with different labels vote for different cells in each of R rounds, whatever the earlier tables were. So their R
+tables have the law of R independent tables. Texts with the same label may share a cell in some rounds, and the noise
+decides in which rounds. So texts with the same label have no law of this form (`rounds_loss` gives an upper bound).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 class OneText:
     """Mechanism that "rewrites" a text as its trace in a release with Laplace noise; each person has one text.
 
-    m: the number of exemplars, which is public. labels: the label of each text, if the mechanism has labels. Several
-    rounds need texts with different labels.
+    m: the number of exemplars, which is public. labels: the label of each text, if the mechanism has labels. With
+    several rounds, all texts must have different labels.
     """
 
     releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})
@@ -53,7 +53,7 @@ class OneText:
         self.shown_as = f"{'vote_histogram' if self.rounds == 1 else 'private_evolution'}, one text"
 
     def guarantee(self, epsilon: float) -> Guarantee:
-        """Return the claim: epsilon between any two texts in place of the unknown one."""
+        """Return the claim: epsilon between any two texts in place of the unknown text."""
         public = self.mechanism.guarantee(epsilon).public
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, public=f"all other texts, {public}")
 
@@ -72,7 +72,7 @@ class OneText:
         return np.where(own < 0, -1, nearest * len(numbers) + own)
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """Return the laws of each text's cells: row 0 without a vote, row 1 with one; output 1 is "up".
+        """Return the laws of each text's cells: row 0 without a vote, row 1 with a vote. Output 1 means "up".
 
         Raises UserError for several rounds and two texts with one label.
         """

@@ -1,8 +1,8 @@
 """Publication of a corpus: noise from the operating system, the ledger, a statement, and the released texts.
 
 The order is: check everything, draw the release, write and sync the ledger, write the statement, write the released
-texts. The statement and the released texts are written atomically and readable only by their owner. They are functions
-of the release and of public data: for two neighbouring corpora and the same noisy table they are equal byte by byte.
+texts. The statement and the released texts are written atomically and readable only by their owner. Both depend only on
+the release and on public data: for two neighbouring corpora with the same noisy table, they are equal byte by byte.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Publication:
 
     @property
     def guesses(self) -> float | None:
-        """Right guesses of 100, rounded up, of the best adversary who knows all other texts; None without a law."""
+        """The right guesses of 100, rounded up, of the best adversary who knows all other texts; None without a law."""
         return None if self._law is None else rounded(100 * success_bound(self._law.guess_loss(), 2), 1, UP)
 
     @property
@@ -83,7 +83,7 @@ class Publication:
         return None
 
     def _loss(self) -> dict[str, Any]:
-        """Return what one release reveals, as data; it depends on the mechanism and epsilon alone."""
+        """Return the guess loss of one release, as data; it depends on the mechanism and epsilon alone."""
         if self._law is None:
             return {}
         said = {"right guesses of 100, at most": self.guesses, "nats": self._law.guess_loss()}
@@ -141,7 +141,7 @@ class Publication:
 
 
 def _spent(amount: Sum, user: bool) -> dict[str, Any]:
-    """Return a sum of spent budgets as data, for the replacement of one person."""
+    """Return a sum of spent budgets as data, for neighbours that differ by the replacement of one person."""
     times = {} if user else {"times": "the number of a person's texts"}
     return {"epsilon": amount.epsilon, "delta": amount.delta, "releases without a bound": amount.unbounded, **times}
 

@@ -1,18 +1,18 @@
 """The loss of all rounds of noisy votes together, in closed form. Losses are in nats.
 
 `private_evolution` has R rounds, and `vote_histogram` and `label_shares` have one. An adversary who sees all R noisy
-tables distinguishes two corpora that differ in one unit (a person or a text). Given the earlier tables, both corpora
-vote for the same candidates in a round. If at most c = 1 text of a person votes, the votes of the two corpora then
-differ by 1 in each of D cells, where D is at most 2 (replaced) or 1 (added or removed). In such a cell, the noise of
-rate r makes the loss r with probability p = 1 / (1 + e^-r), and -r otherwise (`vote_loss`). So D independent losses of
-r or -r dominate the loss of a round, whatever the earlier tables were. Dominating pairs compose adaptively (Zhu, Dong
-and Wang 2022, theorem 10), so the loss of all rounds is dominated by
+tables tries to distinguish two corpora that differ in one unit (a person or a text). Given the earlier tables, both
+corpora vote on the same candidates in a round. Suppose that at most c = 1 text of a person votes. Then the votes of the
+two corpora differ by 1 in each of D cells, where D is at most 2 (neighbours `replaced`) or 1 (`added or removed`). In
+each of these cells, the noise of rate r makes the loss r with probability p = 1 / (1 + e^-r), and -r otherwise
+(`vote_loss`). So the sum of D such independent losses dominates the loss of a round, whatever the earlier tables were.
+Dominating pairs compose adaptively (Zhu, Dong and Wang 2022, theorem 10), so the loss of all rounds is dominated by
 
     S = r (2 K - R D),   K ~ Binomial(R D, p).
 
-This law is exact if the two texts vote for different cells in every round, as two texts with different labels do. If
-the texts share a cell in some rounds, the law is an upper bound. For c > 1, a round is epsilon / R-private, and
-randomised response dominates it (Kairouz, Oh and Viswanath 2015): S has r = epsilon / R and D = 1, and is an upper
+The law of S is exact if the two texts vote for different cells in every round, as two texts with different labels do.
+If the texts share a cell in some rounds, S is an upper bound. For c > 1, a round has a pure epsilon of epsilon / R, and
+randomised response dominates it (Kairouz, Oh and Viswanath 2015). So S with r = epsilon / R and D = 1 is an upper
 bound.
 """
 
@@ -32,8 +32,8 @@ from epsilometer.mechanisms.corpora.shared.base import NoisyVotes
 class RoundsLoss:
     """A sum of independent losses, each `rate` or -`rate`.
 
-    count: the number of losses, R D. exact: True if some pair of corpora has this law, False if it is only an upper
-    bound.
+    count: the number of losses, R D. exact: True if some pair of corpora has this law, False if the law is only an
+    upper bound.
     """
 
     rate: float
@@ -64,6 +64,6 @@ class RoundsLoss:
         return float(probabilities[above] @ -np.expm1(level - losses[above]))
 
     def guess_loss(self) -> float:
-        """Return the log-odds that the best adversary guesses right between two equally likely corpora."""
+        """Return the log-odds of a right guess between two equally likely corpora by the best adversary."""
         apart = self.delta(0.0)
         return math.log((1 + apart) / (1 - apart))

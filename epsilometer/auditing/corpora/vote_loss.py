@@ -1,14 +1,15 @@
-"""The exact loss of noisy votes: an adversary sees a table H + Z and guesses which of k candidates H is.
+"""The exact loss of noisy votes: an adversary sees votes H plus noise Z, and guesses which of k candidates cast H.
 
-The adversary knows everything else, so only the candidates' votes matter. With Laplace noise of rate r (`noisy_table`),
+The adversary knows all other votes, so only the candidates' votes matter. With Laplace noise of rate r (`noisy_table`),
 P(Z = z) = (1 - q) / (1 + q) q^|z| with q = e^-r. In a cell of the table in which candidates cast 0 to s votes, all
-outcomes z <= 0 of H + Z have the same likelihood ratios between candidates, and so have all z >= s. So s + 1 outcomes
-are enough. Cells are independent, and a cell in which all candidates cast equally many votes reveals nothing.
+outcomes z <= 0 of H + Z have the same likelihood ratios between candidates, and so have all outcomes z >= s. So it is
+enough to distinguish s + 1 outcomes. Cells are independent, and a cell in which all candidates cast equally many votes
+reveals nothing.
 
-Example: one text, k candidates in k cells, replacement at epsilon (r = epsilon / 2). A cell is up (`one_text`) with
-probability p = 1 / (1 + q) if the text votes for it, else with probability 1 - p. For k = 2 the best adversary is right
-with probability p, so the guess loss is epsilon / 2. The loss of an outcome is epsilon with probability p^2, 0 with
-probability 2 p (1 - p), and -epsilon otherwise.
+Example: one text is replaced, k candidates are in k cells, and r = epsilon / 2. A cell is up (`one_text`) with
+probability p = 1 / (1 + q) if the text votes for it, and otherwise with probability 1 - p. For k = 2 the best adversary
+is right with probability p, so the guess loss is epsilon / 2. The loss of an outcome is epsilon with probability p^2, 0
+with probability 2 p (1 - p), and -epsilon otherwise.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def success(votes: NDArray[np.integer], rate: float) -> float:
 
 
 def guess_loss(votes: NDArray[np.integer], rate: float) -> float:
-    """Return ln((k - 1) s / (1 - s)) for the best adversary's success s, in nats, at least 0."""
+    """Return ln((k - 1) s / (1 - s)), at least 0, in nats, where s is the success probability of the best adversary."""
     best, k = success(votes, rate), len(votes)
     return max(0.0, math.log((k - 1) * best / (1 - best)))
 
@@ -76,7 +77,7 @@ def pure_loss(votes: NDArray[np.integer], rate: float) -> float:
 def of_pairs(cells: NDArray[np.integer], rate: float) -> tuple[float, float]:
     """Return the guess loss at the mean success over all pairs of texts, and the share of pairs in the same cell.
 
-    In each pair of texts, one of the two has voted. cells: [n], the cell of each text.
+    For each pair, the adversary guesses which of the two texts has voted. cells: [n], the cell of each text.
     """
     n = len(cells)
     if n < 2:

@@ -1,16 +1,17 @@
-"""The worst case of a claim in zCDP, Renyi or GDP under stated laws, for a pair of inputs and all orders or levels.
+"""The worst case of a claim in zCDP, Renyi or GDP under stated laws, over all orders or levels, for a pair of inputs.
 
 For laws P and Q on finitely many outputs, K(a) = ln sum P^a Q^(1 - a) is (a - 1) times the Renyi divergence of order a.
-K is convex, K(1) = 0 if every output of P is possible under Q, and K(a) <= (a - 1) L for the largest loss L.
+K is convex. If every output of P is possible under Q, then K(1) = 0, and K(a) <= (a - 1) L for the largest loss L.
 
-- **zCDP** claims K(a) <= rho a (a - 1) for every a > 1. For a >= L / rho this is always true. The smaller orders are
-  divided into intervals. In an interval K lies below its chord, so the interval is settled if the chord never exceeds
-  the claim by more than a 100,000th of the claim. Otherwise the interval is halved. A violation is a value of K above
-  the claim at a midpoint.
+- **zCDP** claims K(a) <= rho a (a - 1) for every a > 1. For a >= L / rho this inequality always holds. The smaller
+  orders are divided into intervals. In an interval K lies below its chord, so the interval is settled if the chord
+  never exceeds the claim by more than a 100,000th of the claim. Otherwise the interval is halved. A violation is a
+  value of K above the claim at a midpoint.
 - **Renyi** claims K(a) <= (a - 1) epsilon at its order. Divergences do not decrease with the order, so a claim that is
   true at its order is also true at all smaller orders.
 - **GDP** claims P(S) <= Phi(Phi^-1(Q(S)) + mu) for every set S of outputs. Only sets of the outputs with the largest
-  ratios P / Q need comparison: the curve through them is piecewise linear, and Phi(Phi^-1(x) + mu) is concave.
+  ratios P / Q need comparison: the curve through the points (Q(S), P(S)) of these sets is piecewise linear, and
+  Phi(Phi^-1(x) + mu) is concave.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from scipy.special import logsumexp, ndtri
 from epsilometer.core.curves import Curve, Gdp, Renyi, Zcdp
 
 ROUNDING = 1e-9  # tolerance, both relative to the claim and absolute
-_BETWEEN = 1e-5  # share of the claim; smaller excesses between two orders are ignored
+_BETWEEN = 1e-5  # as a share of the claim; smaller excesses between two orders are ignored
 _NEVER = -1e299  # replaces the logarithm of 0
 
 Array = NDArray[np.float64]
 
 
 def needed(curve: Curve, p: Array, q: Array) -> float:
-    """Return the smallest rho, divergence at the order, or mu that is true of log-laws p against q [outputs].
+    """Return the smallest rho, divergence at the claim's order, or mu that holds for log-laws p against q [outputs].
 
-    Only p against q is compared. For zCDP, returns a value above the claimed rho if the claim is violated, else a
-    value of at most the claimed rho.
+    The reverse direction, q against p, is not compared. For zCDP, the result is not exact: it is above the claimed rho
+    if the claim is violated, and otherwise at most the claimed rho.
     """
     p, q = (np.where(law < _NEVER, -np.inf, law) for law in (p, q))
     if np.array_equal(p, q):
@@ -62,7 +63,8 @@ def _rho(curve: Zcdp, p: Array, q: Array) -> float:
     largest, open_intervals = ratio(*ends[1]), [(ends[0], ends[1])]
     while open_intervals and largest <= slack:
         (a, low), (b, high) = open_intervals.pop()
-        # The chord minus the claim rho x (x - 1) is concave: it is largest where both slopes are equal, or at an end.
+        # The chord minus the claim rho x (x - 1) is concave: it is largest where chord and claim have equal slopes, or
+        # at an end.
         slope = (high - low) / (b - a)
         at = min(max((slope / curve.rho + 1) / 2, a), b)
         if low + slope * (at - a) <= curve.rho * at * (at - 1) * (1 + _BETWEEN) + ROUNDING:

@@ -3,9 +3,9 @@
 Among all trials, each with k candidates, let a be the rate of right guesses with a score of at least some threshold,
 and b the rate of wrong guesses with such a score. If delta(c) is the delta that the claim allows at loss c, then
 a <= e^c b / (k - 1) + delta(c) for every c (`estimation/tail.py`). One lower bound of a and one upper bound of b test
-these inequalities for all c, without a correction for their number. The first half of the trials chooses the threshold,
-the second half bounds both rates. A claim in zCDP or Renyi implies the curve delta(c), but the curve does not imply the
-claim. So attacks may fail to refute a false claim.
+these inequalities for all c, without a correction for the number of inequalities. The first half of the trials chooses
+the threshold, and the second half bounds both rates. A claim in zCDP or Renyi implies the curve delta(c), but the curve
+does not imply the claim. So attacks may fail to refute a false claim in zCDP or Renyi.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HALVINGS = 30  # bisection steps on the logarithm of a p-value
 
 
 def p_value(scored: Scored, curve: Curve, candidates: int) -> float:
-    """Return an upper bound of the p-value under the claim: the smallest error at which the bounds violate it."""
+    """Return an upper bound of the p-value under the claim: the smallest error at which a and b violate the claim."""
     trials = len(scored.right)
     if trials < 2:
         return 1.0

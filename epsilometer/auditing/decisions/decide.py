@@ -1,24 +1,25 @@
 """The decision on a mechanism at a budget: an audit's results against stated limits, as a status (`evidence.status`).
 
 - *within*: upper bounds for every adversary show that every limit that applies is kept (`evidence`).
-- *beyond*: a lower bound exceeds a limit.
-- *not exceeded by these attacks*: for a black box, if all attacks stay below the limits; a black box is never *within*.
-- *open*: anything else; `why` names the reason, and `settles` what would settle it.
+- *beyond*: a lower bound exceeds its limit.
+- *not exceeded by these attacks*: for a black box, upper bounds for these attacks keep the limits. A black box is never
+  *within*.
+- *open*: anything else; `why` names the reason, and `settles` names what would settle the limit.
 
 Labels that exist but are not among the attributes to hide are listed as open. They have no limit and decide nothing.
 
 **The error of *within*.** Let each upper bound fail with probability at most alpha / 2; bounds by laws over all pairs
-never fail. Budgets are judged in ascending order; after the first that is not within, no larger budget is called
-within. Then the probability that any budget beyond a limit is called within is at most alpha / 2, among all budgets of
-a mechanism on a data set. Proof: let b be the first budget that is beyond, and l a limit that it exceeds. An error at
-any budget requires that b is called within, so the upper bound of l at b must fail (a fixed sequence of tests; Maurer,
-Hothorn and Lehmacher 1995). So neither the number of limits nor the number of budgets increases the error. With several
-mechanisms or data sets, each of them has this error probability.
+never fail. Budgets are judged in ascending order; after the first budget that is not within, no larger budget is called
+within. Consider all budgets of a mechanism on a data set. Then some budget that truly exceeds a limit is called within
+with probability at most alpha / 2. Proof: let b be the smallest budget that exceeds a limit, and l a limit that it
+exceeds. An error at any budget requires that b is called within, so the upper bound for l at b must fail (a fixed
+sequence of tests; Maurer, Hothorn and Lehmacher 1995). So neither the number of limits nor the number of budgets
+increases the error. With several mechanisms or data sets, each of them has this error probability.
 
-Assumptions: the mechanism follows its stated law (a test of fit can refute a law, which then gives no bound, but cannot
-prove it); other texts do not have many more identifiers than the audited texts. A *beyond* is wrong with probability
-at most alpha / 2 for each lower bound. A limit has at most two lower bounds at each budget: one by attacks, and one by
-a law at half of its alpha.
+Assumptions: the mechanism follows its stated law; other texts do not have many more identifiers than the audited texts.
+A test of fit can refute a law, which then gives no bound, but no test can prove a law. A *beyond* is wrong with
+probability at most alpha / 2 for each lower bound. A limit has at most two lower bounds at each budget: one by attacks,
+and one by a law at half of the law's alpha.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def decide(
 def decision(
     every: Sequence[Assessed], smaller_are_within: bool = True, untested: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return the rows of `DECISIONS` of one cell, without its name: one for each limit, and `all` as the last.
+    """Return the rows of `DECISIONS` of one cell, without its name: a row for each limit, and the row `all` last.
 
     smaller_are_within: True if the mechanism is within at all smaller budgets. untested: labels that exist but are not
     among the attributes to hide.
@@ -91,7 +92,7 @@ def decision(
 
 
 def worst(law: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return columns of the row `all` on risks that an average hides: the worst pair, and texts above 4 nats."""
+    """Return the columns of the row `all` on risks that an average hides: the worst pair, and texts above 4 nats."""
     if law is None:
         return {}
     return {
@@ -129,7 +130,7 @@ def _end(name: str, end: Bound | None) -> dict[str, Any]:
 
 
 def _of_all(rows: Iterable[Mapping[str, Any]], smaller_are_within: bool) -> dict[str, Any]:
-    """Return the heaviest decision among the limits that apply, and its limit."""
+    """Return the row `all`: the heaviest decision among the limits that apply, and the limits with this decision."""
     by: dict[Status, list[str]] = {}
     for row in rows:
         if "allowed" in row:

@@ -1,14 +1,14 @@
-"""Bounds on each limited figure of a cell, and their sources. Losses are in nats.
+"""Bounds on each limited figure of a cell, and the sources of these bounds. Losses are in nats.
 
-An upper bound covers every adversary. Its source is a law or a count. A law describes the released view or its latents,
-and is evaluated over all pairs of texts that trials can draw. A count covers recorded identifiers that survive in the
-rewrites, or in anything that the mechanism can release (`worth.releases`). A law gives no upper bound if the rewrites
-refute it. A mechanism without a law is a black box and has no upper bound on a loss.
+An upper bound covers every adversary. Its source is a law or a count. A law describes the released view or the latents
+behind that view, and is evaluated over all pairs of texts that trials can draw. A count covers recorded identifiers
+that survive in the rewrites, or in anything that the mechanism can release (`worth.releases`). A law gives no upper
+bound if the rewrites refute it. A mechanism without a law is a black box and has no upper bound on a loss.
 
 A claim gives no upper bound: "not refuted" covers only the compared pairs, and other pairs may exceed the claim. If the
-law's pure loss was computed for every pair, its maximum bounds every average with certainty
-(`exact_loss.rows.enumerated`). Otherwise the law's 99 % interval over sampled pairs decides: its upper bound fails with
-probability at most .005. Each limit has only one sampled upper bound, so alpha is not divided.
+law's pure loss was computed for every pair, the largest pure loss bounds every average with certainty
+(`exact_loss.rows.enumerated`). Otherwise the law's 99 % interval over sampled pairs decides; the interval's upper bound
+fails with probability at most .005. Each limit has only one sampled upper bound, so alpha is not divided.
 
 If a lower and an upper bound of the same law cross, the law is wrong, and an error is raised. If an attack's lower
 bound exceeds a law's upper bound, the contradiction is reported and the upper bound is dropped.
@@ -54,8 +54,9 @@ _MOST = 10_000_000  # largest number of trials, pairs or texts that is reported
 class Assessed:
     """One limited figure of a cell: its bounds, and the evidence that would settle an open limit.
 
-    shown: True for a black box whose trials show that the strongest attack (for the tail, the most confident guesses)
-    does not exceed the limit. why, needed, settles: as in the schema `DECISIONS`.
+    shown: True for a black box if trials show that the strongest attack does not exceed the limit. For a limit on the
+    tail, the most confident guesses take the place of the strongest attack. why, needed, settles: as in the schema
+    `DECISIONS`.
     """
 
     limit: str
@@ -91,8 +92,9 @@ class AuditedCell:
 
     best: the row of `ESTIMATES` of the strongest attack on the released view. law: the row of `EXACT` over all pairs,
     None without a law. departs: True if rewrites refute the law. turned: True if an attack is right less often than by
-    chance, so attacks cannot show a limit kept. leaked: rows of `LEAKAGE`. standing: rows of `worth.releases.STANDING`,
-    by kind. attributes: rows of `ATTRIBUTE_LOSSES`, by label. alpha: the alpha of the audit's intervals.
+    chance, so that attacks cannot show a limit to be kept. leaked: rows of `LEAKAGE`. standing: rows of
+    `worth.releases.STANDING`, by kind. attributes: rows of `ATTRIBUTE_LOSSES`, by label. alpha: the alpha of the
+    audit's intervals.
     """
 
     best: Mapping[str, Any]
@@ -106,7 +108,7 @@ class AuditedCell:
 
     @property
     def lawful(self) -> Mapping[str, Any] | None:
-        """The law, if rewrites do not refute it and its bounds are wrong no more often than the audit's alpha allows.
+        """The law, if rewrites do not refute it and its bounds are not wrong more often than the audit's alpha allows.
 
         Bounds by the pure loss of every pair are never wrong.
         """
@@ -206,7 +208,7 @@ def of_loss(cell: AuditedCell, allowed: float) -> Assessed:
 
 
 def of_tail(cell: AuditedCell, allowed: float) -> Assessed:
-    """Return the evidence on the mean delta at 4 nats over pairs: a leak in few outputs, which a loss hides."""
+    """Return the evidence on the mean delta at 4 nats over pairs. It shows leaks in few outputs, which a loss hides."""
     best, law = cell.best, cell.lawful
     pieces = _of_law(DELTA, law, "all_delta_at_4_low", "all_delta_at_4")
     pieces += [] if best["delta_at_4_low"] is None else [_piece(DELTA, By.ATTACK, low=best["delta_at_4_low"])]
@@ -232,9 +234,9 @@ def of_tail(cell: AuditedCell, allowed: float) -> Assessed:
 def of_kind(
     row: Mapping[str, Any], allowed: float, alpha: float, standing: Mapping[str, Any] | None = None
 ) -> Assessed:
-    """Return the evidence on the surviving share of a kind. row: from `LEAKAGE`. standing: from `STANDING`."""
+    """Return the evidence on the share of a kind of identifier that survives. row: `LEAKAGE`. standing: `STANDING`."""
     limit = f"{IDENTIFIERS}: {row['kind']}"
-    if row["recorded"] < row["identifiers"]:  # a masker with the same patterns leaves nothing for them to find
+    if row["recorded"] < row["identifiers"]:  # a masker with these patterns leaves nothing for them to find
         why, settles = "they were found by patterns, and not recorded", "texts with recorded ones"
         return replace(
             Assessed.of(limit, allowed, [_piece(limit, By.COUNT, low=row["low"])], alpha), why=why, settles=settles
@@ -274,7 +276,7 @@ _PAIRS, _TRIALS = "exact losses of pairs", "trials"
 
 
 def _pairs(law: Mapping[str, Any], allowed: float) -> dict[str, Any]:
-    """Return columns for a loss that the law leaves open, with the number of pairs that would settle it."""
+    """Return columns for a loss limit that the law leaves open, with the number of pairs that would settle it."""
     end = math.inf if law["all_high"] is None else law["all_high"]
     needed = _more_pairs(law, *(_overlap(loss) for loss in (law["average_high"], end, allowed)))
     return {"why": _OPEN, "needed": needed, "settles": _PAIRS}
@@ -283,7 +285,8 @@ def _pairs(law: Mapping[str, Any], allowed: float) -> dict[str, Any]:
 def _more_pairs(law: Mapping[str, Any], mean: float, end: float, limit: float) -> int | None:
     """Estimate the number of pairs at which the lower bound `end` of a mean reaches a limit below the mean.
 
-    The observed spread is assumed. None if the mean is not above the limit: more pairs would not help.
+    The estimate assumes the observed spread. Returns None if the mean is not above the limit, since more pairs would
+    not help.
     """
     if mean <= limit:
         return None
@@ -315,7 +318,7 @@ def _overlap(loss: float) -> float:
 
 
 def _trials(best: Mapping[str, Any], allowed: float, rate: float) -> dict[str, Any]:
-    """Return columns with the number of trials that would settle a loss at the same rate of right guesses."""
+    """Return columns with the number of trials that would settle a loss if the rate of right guesses stays the same."""
     k, bound = best["candidates"], success_bound(allowed, best["candidates"])
     alpha = 2 * success_bound(best["ceiling"], k) ** best["trials"]  # the strongest attack's alpha, from its ceiling
 

@@ -1,12 +1,13 @@
 """Stated limits: the largest allowed figures of a mechanism. Losses are in nats.
 
 All limits concern one text. If a person has n texts, divide the limit on the loss by n, because the joint loss of n
-texts is at most the sum of their losses. Proof: let a be the mean over pairs of texts of 1 - TV, the overlap of their
-output laws. For two rewrites with independent noise the overlap is at least a_1 a_2, since min(p p', q q') >= min(p, q)
-min(p', q'). The loss is ln((2 - a) / a), and (2 - a_1)(2 - a_2) >= 2 - a_1 a_2, so the loss of both is at most the sum.
+texts is at most the sum of their losses. Proof: the overlap of two output laws is 1 - TV. Let a be the mean overlap
+over pairs of texts. For two rewrites with independent noise the overlap is at least a_1 a_2, since min(p p', q q') >=
+min(p, q) min(p', q'). The loss is ln((2 - a) / a), and (2 - a_1)(2 - a_2) >= 2 - a_1 a_2, so the loss of both rewrites
+is at most the sum.
 
-The other limits cannot be divided in this way. For n texts, only delta at 4 n nats has a bound: n times one text's
-delta at 4 nats. And several texts together may reveal an attribute that no single text reveals.
+The other limits cannot be divided in this way. For n texts, delta is bounded only at 4 n nats, by n times the delta of
+one text at 4 nats. And several texts together may reveal an attribute that no single text reveals.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ LOSS, DELTA, IDENTIFIERS, ATTRIBUTE = "loss", "delta_at_4", "identifiers", "attr
 
 @dataclass(frozen=True)
 class Limits:
-    """The largest allowed figures; the settings of `decide` in params.yaml describe them, with reasons.
+    """The largest allowed figures. The settings of `decide` in params.yaml describe these limits, with reasons.
 
-    Raises UserError for limits that no data can show to be kept, or that allow everything.
+    Raises UserError for a limit that no data can show to be kept, and for a limit that allows everything.
     """
 
     loss: float = 1.0

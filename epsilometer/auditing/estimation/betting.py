@@ -6,13 +6,13 @@ numbers, the wealth
 
     W_n(m) = prod over i of (1 + b_i (x_i - m)),   with stakes 0 <= b_i < 1 / m chosen before x_i.
 
-At m = mu it is a non-negative martingale that starts at 1, so the probability that it ever reaches 2 / alpha is at most
-alpha / 2 (Ville 1939). The wealth decreases in m, so there is a point below which it has reached 2 / alpha for every m.
-That point is the lower bound. The upper bound comes from 1 - x in the same way. Only the range and the mean are
-assumed.
+At m = mu the wealth is a non-negative martingale that starts at 1, so the probability that it ever reaches 2 / alpha is
+at most alpha / 2 (Ville 1939). The wealth decreases in m. So it has reached 2 / alpha for every m below some point, and
+that point is the lower bound of the mean. The upper bound comes from 1 - x in the same way. Only the range [0, 1] and
+the mean mu of the numbers are assumed.
 
 The stakes affect only the width. If the interval must be valid at every n, W is the mean of the wealths of several
-bettors with constant stakes b = g / m. Here g is the largest share of the wealth that one bet can lose, from a
+bettors, each with a constant stake b = g / m. Here g is the largest share of the wealth that one bet can lose, from a
 thousandth to nearly all. For any variance and n, one of these stakes is almost the best (Cover's universal portfolio,
 on a grid). If n is fixed beforehand, b_i is the best stake for n numbers with the variance of the first i - 1 (section
 4.1 of the paper), which makes the interval about a fifth narrower.
@@ -40,8 +40,8 @@ def interval(values: ArrayLike, alpha: float, fixed: bool = False) -> tuple[floa
     """Return the 1 - alpha confidence interval of the mean of independent numbers in [0, 1].
 
     values: [n], in the order of observation. The interval is valid at all n together, and so for any stopping rule.
-    fixed: True if n was chosen before any value was seen, and the interval is computed only once; it is then narrower.
-    Returns (0, 1) without values. Raises ValueError for values outside [0, 1].
+    fixed: True if n was chosen before any value was seen, and the interval is computed only once; the interval is then
+    narrower, but valid only at this n. Returns (0, 1) without values. Raises ValueError for values outside [0, 1].
     """
     x = np.asarray(values, np.float64)
     if not len(x):
@@ -58,13 +58,13 @@ def interval(values: ArrayLike, alpha: float, fixed: bool = False) -> tuple[floa
         ends = [_lower_end(_alike(value, len(x), below), limit, value, width) for value in (least, 1 - least)]
     else:
         width = max(float(x.std()) * math.sqrt(2 * limit / len(x)), width)
-        stakes = _stakes(x, limit)  # the same for 1 - x
+        stakes = _stakes(x, limit)  # 1 - x has the same stakes
         ends = [_lower_end(_planned(each, stakes), limit, float(each.mean()), width) for each in (x, 1 - x)]
     return ends[0], 1 - ends[1]
 
 
 def fewest_alike(value: float, end: float, alpha: float) -> float:
-    """Return the number of values, all equal to `value`, whose interval has the lower bound `end` < `value`.
+    """Return how many values, all equal to `value`, have an interval with the lower bound `end` < `value`.
 
     Values that vary around the same mean need a larger number.
     """
@@ -113,10 +113,10 @@ def _stakes(x: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
 
 
 def _stakes_alike(value: float, count: int, limit: float) -> Callable[[float], NDArray[np.float64]]:
-    """Return a function that maps a number to the stakes below it, among `_stakes` of `count` equal values.
+    """Return a function from a number to the stakes below this number, among `_stakes` of `count` equal values.
 
-    The stakes have a closed form except for a running sum, and never decrease. So only the first stakes are computed,
-    up to the bound. Sums of 1 / i^2 are below pi^2 / 6, which limits how many are needed.
+    The stakes never decrease, so only the first ones are computed, up to the given number. They have a closed form
+    except for a running sum of 1 / i^2. This sum is below pi^2 / 6, which limits how many stakes are needed.
     """
     most_deviations = 0.25 + (math.pi**2 / 6 - 1) * (value - 0.5) ** 2
     stakes = np.empty(0)
@@ -146,7 +146,7 @@ def _planned(x: NDArray[np.float64], stakes: NDArray[np.float64]) -> Wealth:
 
 
 def _alike(value: float, count: int, below: Callable[[float], NDArray[np.float64]]) -> Wealth:
-    """Return `_planned` for `count` equal values. Once a stake has the largest allowed size, so do all later ones."""
+    """Return `_planned` for `count` equal values. If a stake has the largest allowed size, so do all later stakes."""
 
     def wealth(mean: float) -> float:
         most = _MOST / mean

@@ -1,27 +1,28 @@
 """The epsilon of one coin, proved by guesses of n coins in one run of a mechanism.
 
 Each of n fair coins independently decides one part of an input: whether a record is in a training set, or which of two
-words is at a place of a text. The mechanism runs once, and the adversary guesses coins from the whole output; it may
-abstain for some. Given the other coins, let the output's laws under the two sides of a coin differ by at most (epsilon,
-delta).
+words is at a place of a text. The mechanism runs once. The adversary guesses coins from the whole output, and may
+abstain for some coins. Given the other coins, let the output's laws under the two sides of a coin differ by at most
+(epsilon, delta).
 
-**Pure epsilon.** Given the output and the other coins, each side of a coin has a probability of at most p* =
-e^epsilon / (1 + e^epsilon). By induction over the coins, given the output, the number of right guesses among any r
-coins that the adversary picks satisfies P(right >= v) <= P(Bin(r, p*) >= v) (Steinke, Nasr and Jagielski 2023,
+**Pure epsilon.** Given the output and the other coins, each side of a coin has a probability of at most p* = e^epsilon
+/ (1 + e^epsilon). Let the adversary pick any r coins to guess. By induction over the coins, given the output, the
+number of right guesses satisfies P(right >= v) <= P(Bin(r, p*) >= v) (Steinke, Nasr and Jagielski 2023,
 arXiv:2305.08846, theorem 5.1). So the levels of `abstention` are valid here as well.
 
 **With delta** (theorem 5.2 and appendix D of the same paper), if the number r of guesses is fixed beforehand:
 
     P(right >= v) <= P(B >= v) + 2 n delta max over i >= 1 of P(v > B >= v - i) / i,   B ~ Bin(r, p*).
 
-As printed, this bound is wrong near 1, which does not matter for tests. Example: for 2 coins at epsilon 2 and delta .2
-it gives P(right >= 1) <= .9972. But consider a mechanism that reports both coins correctly with probability .6, and
-otherwise reports exactly one of them wrongly (each with probability .2). Then at least one guess is always right. The
-bound in `fdp` is valid everywhere, and larger only if delta is almost 0.
+As printed in the paper, this bound is wrong where it is near 1, which does not matter for tests. Example: for 2 coins
+at epsilon 2 and delta .2 the bound says P(right >= 1) <= .9972. But consider a mechanism that reports both coins
+correctly with probability .6, and otherwise reports exactly one of them wrongly (each with probability .2). Then at
+least one guess is always right. The bound in `fdp` is valid everywhere, and is larger than the bound here only if delta
+is almost 0.
 
 Several runs, each on different coins, count as one run on all coins, since a coin affects only one output. Mahloujifar,
-Melis and Chaudhuri 2024 (arXiv:2410.22235) prove more for a claim with a delta or a whole trade-off curve: see `fdp`.
-For a pure epsilon, whose worst case is randomised response, no improvement is possible.
+Melis and Chaudhuri 2024 (arXiv:2410.22235) prove a better bound for a claim with a delta or a whole trade-off curve:
+see `fdp`. For a pure epsilon no better bound is possible, since randomised response attains this one.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def unit_loss(right: NDArray[np.bool_], scores: NDArray[np.floating], alpha: flo
 
     right:  [coins], True for a right guess.
     scores: [coins], larger if the adversary is more confident, computed from the output alone. Only the most confident
-    guesses count; of several numbers of guesses, the one that proves most is used (Bonferroni).
+    guesses count. Several numbers of guesses are tried, and the one that proves most is used (Bonferroni).
     """
     order, count = np.argsort(-scores, kind="stable"), len(right)
     successes = np.cumsum(right[order])
@@ -80,8 +81,8 @@ def p_value(successes: int, guesses: int, coins: int, loss: float, delta: float 
 def _largest_average(successes: int, guesses: int, p: float) -> float:
     """Return the largest P(v > B >= v - i) / i over i >= 1, for v successes.
 
-    The search goes down from v - 1. It ends once a probability below the mode of B is less than the average so far,
-    because averages only decrease from there on.
+    The search goes down from v - 1. It ends below the mode of B, at the first probability that is less than the average
+    so far, because averages only decrease from there on.
     """
     lowest = guesses * p - _FAR * math.sqrt(guesses * p * (1 - p))
     count = min(max(successes - math.floor(lowest), 1), successes)
@@ -96,7 +97,7 @@ def _largest_average(successes: int, guesses: int, p: float) -> float:
 def proved(successes: int, guesses: int, coins: int, *, delta: float, level: float) -> float:
     """Return the epsilon of one coin, in nats, that this many right guesses prove at confidence 1 - level.
 
-    guesses: a number fixed beforehand. coins: the number of all coins in the run, with or without a guess.
+    guesses: a number fixed beforehand. coins: the number of all coins in the run, guessed or not.
     """
 
     def excess(loss: float) -> float:

@@ -1,22 +1,23 @@
 """A test that units follow their stated law, by counts of outputs.
 
 `posteriors` tests a law by hits (right guesses). Hits depend only on differences between candidates, so they cannot
-show that some outputs are missing or too frequent. Here draws are counted by event. An event is a set of outputs for
-each law, fixed before any output is read. It has a probability under the law of every draw. The kinds of events are:
+show that some outputs are missing or too frequent. Here draws are counted by event. An event is a set of outputs, which
+may differ from law to law, and is fixed before any output is read. So every event has a probability under the law of
+every draw. The kinds of events are:
 
-- for one law (for example, of a word): its outputs from the likeliest down, divided at every twentieth, and at 0.99 and
-  0.999, of the probability mass;
-- for all laws together: all outputs beyond one of these borders, each in the order of its own law; this detects a
-  sampler that never draws rare outputs;
+- for one law (for example, of a word): one part of its outputs, which are ordered from the likeliest down and divided
+  at every twentieth of the probability mass, and at 0.99 and 0.999;
+- for all laws together: the outputs beyond one of these borders, in each law's own order; this detects a sampler that
+  never draws rare outputs;
 - for all laws together: each output with at least a fiftieth of the total expected count.
 
 The number of draws in an event is a sum of independent Bernoulli variables. A binomial variable of the same mean has a
-heavier tail at counts that differ from the mean by 1 or more (Hoeffding 1956, theorem 4), so its p-value is valid for
-any number of draws. The three kinds of events, each tested for too many and for too few draws, share the
-level evenly. Within a kind, the level is divided by the number of events in which some count could be significant
-(Tarone 1990).
+heavier tail at counts that differ from the mean by 1 or more (Hoeffding 1956, theorem 4), so the binomial p-value is
+valid for any number of draws. Each kind of event is tested for too many and for too few draws, and these six tests
+share the level evenly. Within a test, the level is divided by the number of events in which some count could be
+significant (Tarone 1990).
 
-Laws are computed for the rows with the most draws, up to a million entries.
+Laws are computed only for the law rows with the most draws, up to a million entries in all.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Array = NDArray[np.float64]
 _ENTRIES = 1 << 20  # largest number of law entries to test per epsilon
 _PLACES = np.append(np.arange(1, 20) / 20, [0.99, 0.999])  # borders in a law's mass, the most likely outputs first
 _SHARE = 0.02  # an output with this share of the total expected count is an event
-_LEVEL = 1e-3  # events whose smallest p-value is above this level are not tested
+_LEVEL = 1e-3  # events whose smallest possible p-value is above this level are not tested
 
 
 def outputs_fit(
@@ -44,7 +45,7 @@ def outputs_fit(
     """Return for each epsilon the p-value of the units of trials under the laws of their texts.
 
     source: [trials], the index of each trial's text. units: for each epsilon, the units of all trials. The p-value is 0
-    if the number of a text's units differs from its number of laws, or if an output is impossible; 1 without units.
+    if a text has more or fewer units than laws, or if an output is impossible; it is 1 without units.
     """
     rows, most = np.unique(laws.rows.values), max(1, _ENTRIES // laws.outputs)
     if len(rows) > most:
@@ -92,11 +93,11 @@ def _p_value(law: Array, counted: NDArray[np.integer]) -> float:
 
 
 def _places(law: Array) -> NDArray[np.integer]:
-    """Return [rows, outputs]: for each output, the index of the part of its row's mass, divided at `_PLACES`.
+    """Return [rows, outputs]: for each output, the index of its part of the row's mass, which is divided at `_PLACES`.
 
     Parts are in descending order of probability. Very unlikely outputs, which together have at most half of the last
-    part's mass, are put into that part without sorting. In a law over tens of thousands of words, these are nearly all
-    outputs.
+    part's mass, are put into that part without sorting. In a law over tens of thousands of words, nearly all outputs
+    are that unlikely.
     """
     sorted_too = law > (1 - _PLACES[-1]) / 2 / law.shape[1]
     counts = sorted_too.sum(axis=1)

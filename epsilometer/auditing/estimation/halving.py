@@ -1,12 +1,12 @@
 """Search by successive halving for the arm with the largest payoff, and a bound on that payoff.
 
-An arm is anything that can be tried repeatedly, here a pair of texts; in each trial, each attack is right or wrong. The
-payoff of an arm is the success rate of the best attack. The search has one half of the budget. In each round all
-remaining arms are tried equally often, and the better half of them stays, until one arm is left (Karnin, Koren and
-Somekh 2013, "Almost optimal exploration in multi-armed bandits"). The trials of a search overestimate the payoff of the
-arm that they select. So the other half of the budget gives fresh trials of the selected arm, under the attack that did
-best on it in the search. These trials bound the payoff. They select neither arm nor attack, so the interval needs no
-correction.
+An arm is anything that can be tried repeatedly; here it is a pair of texts. In each trial, each attack is right or
+wrong. The payoff of an arm is the success rate of its best attack. The search has one half of the budget. In each round
+all remaining arms are tried equally often, and the better half of the arms stays, until one arm is left (Karnin, Koren
+and Somekh 2013, "Almost optimal exploration in multi-armed bandits"). The trials of a search overestimate the payoff of
+the arm that they select. So the other half of the budget gives fresh trials of the selected arm, with the attack that
+was best on this arm in the search. Only the fresh trials bound the payoff. They select neither the arm nor the attack,
+so the interval needs no correction.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Pull = Callable[[NDArray[np.int64], int, int], NDArray[np.bool_]]
 class Survivor:
     """The best arm and attack of a search, by index.
 
-    right: [trials], the attack's hits in fresh trials of that arm. searched: number of trials of the search, over all
-    arms.
+    right: [trials], True for the attack's hits in fresh trials of that arm. searched: the search's number of trials,
+    over all arms.
     """
 
     arm: int

@@ -5,14 +5,14 @@ any adversary is right with probability
 
     pi_g(y) = P(y | x_g) / sum over j of P(y | x_j)        given y and the candidates.
 
-So the mean of pi_g over trials has the same expectation as the success rate, and its variance is never larger
+So the mean of pi_g over trials has the same expectation as the success rate, and a variance that is never larger
 (Blackwell 1947). P must be the law of everything that the adversary sees. If the adversary's view is not a function of
 y, the posterior of the guess is different.
 
-**This relies on the stated law.** pi_g does not show whether a sampler follows its law, so `loss`, verdicts and drift
-use hits. If the sampler follows its law then, given the outputs of all trials, the hits are independent coins with
-probabilities pi_g. Their number then has a Poisson binomial distribution, which gives an exact test of the law
-(`departure`), and a test that is valid after every batch (`LawTest`).
+**Posteriors rely on the stated law.** pi_g does not show whether a sampler follows its law, so `loss`, verdicts and
+drift use hits. Suppose that the sampler follows its law. Then, given the outputs of all trials, the hits are
+independent coins with probabilities pi_g, and the number of hits has a Poisson binomial distribution. This gives an
+exact test of the law (`departure`), and a test that is valid after every batch (`LawTest`).
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ class Averaged:
 def averaged(successes: int, posteriors: NDArray[np.float64], candidates: int, alpha: float = 0.01) -> Averaged:
     """Return the loss that n guesses with these posteriors [n] prove, each bound at confidence 1 - alpha/2.
 
-    Each bound is the tighter of two: one from the betting interval of the posteriors, one from the Clopper-Pearson
-    interval of the hits, both at level alpha/2. Near the largest provable loss, hits prove more, else posteriors.
+    Each bound is the tighter of two: one from the betting interval of the posteriors, and one from the Clopper-Pearson
+    interval of the hits, both at level alpha/2. Hits prove more near the largest provable loss; elsewhere, posteriors
+    prove more.
     """
     bet = interval(posteriors, alpha / 2, fixed=True)
     counted = clopper_pearson(successes, len(posteriors), alpha / 2)
@@ -58,10 +59,10 @@ def averaged(successes: int, posteriors: NDArray[np.float64], candidates: int, a
 
 
 def departure(successes: int, posteriors: NDArray[np.float64]) -> float:
-    """Return the two-sided p-value of the hits, if each has its posterior [n] as probability; exact up to 1e-12.
+    """Return the two-sided p-value of the number of hits, if posteriors [n] are their probabilities; exact up to 1e-12.
 
-    Returns 0 if some posterior is NaN: its output is impossible under every candidate. Equal posteriors are counted
-    together, so for a mechanism with few outputs the time does not depend on the number of trials.
+    Returns 0 if some posterior is NaN, because the output is then impossible under every candidate. Equal posteriors
+    are counted together, so for a mechanism with few outputs the time does not depend on the number of trials.
     """
     if np.isnan(posteriors).any():
         return 0.0
@@ -78,7 +79,7 @@ def departure(successes: int, posteriors: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True)
 class _Hits:
-    """The law of a number of hits: fewest + i hits have probability chances[i]; negligible tails are omitted."""
+    """The law of a number of hits: `fewest + i` hits have probability `chances[i]`. Negligible tails are omitted."""
 
     fewest: int
     chances: NDArray[np.float64]
@@ -105,7 +106,7 @@ def _of_equal(coins: int, p: float) -> _Hits:
 
 
 def _of_different(p: NDArray[np.float64]) -> _Hits:
-    """Return the law of the hits of coins with these probabilities [n], summed in pairs."""
+    """Return the law of the number of hits among coins with these probabilities [n], summed pair by pair."""
     from scipy.signal import fftconvolve
 
     chances = np.stack([1 - p, p], axis=1)  # [sums, number of hits]
@@ -117,23 +118,23 @@ def _of_different(p: NDArray[np.float64]) -> _Hits:
 
 
 class LawTest:
-    """A test that a sampler follows its law, which is valid after every batch.
+    """A test, valid after every batch, that a sampler follows its law.
 
-    Several bettors assume that the log-odds of hits differ from the posteriors' log-odds by t, for several t. Each
-    batch multiplies a bettor's wealth by the likelihood ratio, whose expectation is 1 under the law. So the probability
-    that the wealth ever reaches 1 / alpha is at most alpha (Ville 1939).
+    There are several bettors, each with a different t: a bettor assumes that the log-odds of hits differ from the
+    posteriors' log-odds by t. Each batch multiplies a bettor's wealth by the likelihood ratio, whose expectation is 1
+    under the law. So the probability that the wealth ever reaches 1 / alpha is at most alpha (Ville 1939).
     """
 
     def __init__(self) -> None:
         self._bets = np.zeros(len(_TILTS))
 
     def add(self, successes: int, posteriors: NDArray[np.float64]) -> None:
-        """Settle the bets on a batch of n posteriors with this number of hits."""
+        """Settle the bets on a batch of guesses with these posteriors [n] and this number of hits."""
         odds = 1 + np.multiply.outer(np.expm1(_TILTS), posteriors)
         self._bets += successes * _TILTS - np.log(odds).sum(axis=1)
 
     def refutes(self, alpha: float) -> bool:
-        """Return True if the law is refuted so far. The probability that this is ever wrong is at most alpha."""
+        """Return True if the law is refuted so far. A true law is ever refuted with probability at most alpha."""
         return not self.log_wealth < math.log(1 / alpha)
 
     @property

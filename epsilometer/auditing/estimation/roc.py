@@ -1,10 +1,10 @@
 """The true positive rate of an attack at a low false positive rate, as in membership inference.
 
-An average hides an attack that is confident about a few texts and at chance for the rest. So attacks are also compared
+An average hides that an attack is confident about a few texts and at chance for the rest. So attacks are also compared
 by their true positive rate (TPR) at a small false positive rate (FPR) (Carlini, Chien, Nasr, Song, Terzis and Tramer,
-S&P 2022). Here every trial asks whether the candidate in slot 0 is the source, which is true in one of k trials. If the
-attack guesses slot 0, the score is the margin of that guess over the next best candidate; otherwise the score is minus
-the margin of the guess. With k = 2 the score is the difference of the scores of slot 0 and slot 1.
+S&P 2022). Here every trial asks whether the candidate in slot 0 is the source, which is the case in about one of k
+trials. If the attack guesses slot 0, the score is the margin of that guess over the next best candidate; otherwise the
+score is minus the margin of the guess. With k = 2 the score is the difference of the scores of slot 0 and slot 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from epsilometer.core.attack import Guesses
 
 @dataclass(frozen=True)
 class Rate:
-    """The TPR at the threshold with the requested FPR in the trials, and an interval of the TPR at that FPR."""
+    """The TPR at the threshold whose FPR in the trials is as requested, and an interval of the true TPR at that FPR."""
 
     tpr: float
     low: float
@@ -32,17 +32,18 @@ class Rate:
 def rate(guesses: Guesses, target: NDArray[np.integer], fpr: float, alpha: float) -> Rate | None:
     """Return the TPR at this FPR; None for an attack without scores, or if all or none of the trials are positive.
 
-    The true threshold at this FPR is unknown. Two order statistics of the negatives (trials with another source) bound
-    it, each wrong with probability at most alpha / 4. They depend on negatives alone, so the number of positives beyond
-    each is binomial (Clopper-Pearson bounds at alpha / 4). alpha: error of the interval. Its lower bound is 0 if the
-    negatives are too few to bound the threshold: fewer than 597 for an FPR of 1 % and an alpha of .01.
+    alpha: the error of the interval. The true threshold at this FPR is unknown. Two order statistics of the negatives
+    (trials with another source) bound it, each with an error of at most alpha / 4. These two scores depend on negatives
+    alone. So the number of positives beyond each of them is binomial, and is bounded by Clopper and Pearson at error
+    alpha / 4. The interval's lower bound is 0 if the negatives are too few to bound the threshold: fewer than 597 for
+    an FPR of 1 % and an alpha of .01.
     """
     positive, named = target == 0, guesses.slots == 0
     if guesses.scores is None or positive.all() or not positive.any():
         return None
     flags = (named & positive, named & ~positive, ~named & positive)
     scores, counts, (right, false, missed) = counted(guesses.scores, *flags)
-    # The score of slot 0 is the guess's score if the guess is slot 0, else minus that score.
+    # The score of slot 0 is the guess's score if the guess is slot 0, and otherwise minus the guess's score.
     _, place = np.unique(np.concatenate([-scores, scores]), return_inverse=True)
     positives = np.bincount(place, np.concatenate([missed, right]))[::-1].cumsum()
     negatives = np.bincount(place, np.concatenate([counts - right - false - missed, false]))[::-1].cumsum()

@@ -12,8 +12,9 @@ from scipy.special import stdtrit
 def mean_and_reach(values: ArrayLike, *, shared: float = 0) -> tuple[float, float]:
     """Return the mean of runs [n >= 2], and the half-width of its 99 % interval by Student's t.
 
-    shared: the correlation of two runs, such as the share of training data in common; 0 for independent runs. The
-    variance is corrected for it as in Nadeau and Bengio (Machine Learning 52, 2003); the interval is then not exact.
+    shared: the correlation of two runs, such as the share of their training data that they have in common; 0 for
+    independent runs. The variance is corrected for this correlation as in Nadeau and Bengio (Machine Learning 52,
+    2003); the interval is then not exact.
     """
     runs = np.asarray(values, dtype=np.float64)
     variance = runs.var(ddof=1) * (1 / len(runs) + shared / (1 - shared))

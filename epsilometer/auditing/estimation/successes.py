@@ -65,17 +65,18 @@ def loss_at(success_probability: float, candidates: int, delta: float = 0.0, pri
 def success_bound(loss: float, candidates: int, delta: float = 0.0, prior: Prior | None = None) -> float:
     """Return the largest success probability of any adversary under a loss: TeDA eq. 10 solved for the probability.
 
-    Under a prior p, with S(m) the sum of its m largest numbers, this probability is
+    Under a prior p, let S(m) be the sum of the m largest probabilities in p. The largest success probability is
 
         delta + (1 - delta) max over m of e^loss S(m) / (e^loss + m - 1),
 
     which equals TeDA's bound if p = 1/k. Proof: let a_j be the probability that the guess is j if the source is j. If
-    the source is j, the probabilities of all guesses i add up to at most 1, so
-    a_j + e^-loss sum over i != j of (a_i - delta)_+ <= 1. Let b = a - delta for the candidates that are ever guessed,
-    and s the sum of b. Then each b_j is at most u = (1 - delta - e^-loss s) / (1 - e^-loss). The sum of p_j a_j is
-    largest if the likeliest candidates have u each. This largest sum is piecewise linear in s, with corners where s = m
-    u, so its maximum is at a corner, where u = (1 - delta) e^loss / (e^loss + m - 1). Randomised response among the m
-    likeliest candidates attains it; for m = 1 it always names the likeliest candidate.
+    the source is j, the probabilities of all guesses add up to at most 1. A guess i != j has a probability of at least
+    e^-loss (a_i - delta)_+, so a_j + e^-loss sum over i != j of (a_i - delta)_+ <= 1. Let b = a - delta for the
+    candidates that are ever guessed, and s the sum of b. Then each b_j is at most u = (1 - delta - e^-loss s) /
+    (1 - e^-loss). For a given s, the sum of p_j a_j is largest if the likeliest candidates have b_j = u. This largest
+    sum is piecewise linear in s, with corners where s = m u, so its maximum is at a corner, where u = (1 - delta)
+    e^loss / (e^loss + m - 1). Randomised response among the m likeliest candidates attains it; for m = 1 it always
+    names the likeliest candidate.
     """
     if loss > 700:
         return 1.0
@@ -106,7 +107,8 @@ def below_chance(successes: int, trials: int, candidates: int) -> bool:
     """Return True if an attack is right significantly less often than blind guessing: an exact binomial test at 1e-6.
 
     Such an attack distinguishes the candidates but names the wrong one. Between two candidates, the opposite guesses
-    would be right, so an upper bound of its success is not an upper bound of the loss.
+    would be right more often than by chance, so an upper bound of this attack's success is not an upper bound of the
+    loss.
     """
     return float(scipy.stats.binom.cdf(successes, trials, 1 / candidates)) < _BELOW
 
@@ -154,7 +156,7 @@ def strongest(estimates: Sequence[Estimate]) -> Estimate:
     """Return the best of several attacks on the same trials, at the level alpha / m for m attacks (Bonferroni).
 
     The best of several attacks is selected by its successes, so its interval must be wider than that of one attack
-    chosen beforehand. The result's `alpha` is the corrected one.
+    chosen beforehand. The result's `alpha` is the corrected level.
     """
     best = max(estimates, key=lambda estimate: estimate.successes)
     alpha = best.alpha / len(estimates)
@@ -162,7 +164,7 @@ def strongest(estimates: Sequence[Estimate]) -> Estimate:
 
 
 class Rates(NamedTuple):
-    """Counts of trials with a given candidate as source (positives) or not (negatives), and of those that guess it."""
+    """Counts of trials with a given candidate as source (positives) or not (negatives), and of its guesses in both."""
 
     true_positives: int
     positives: int
@@ -171,7 +173,7 @@ class Rates(NamedTuple):
 
     @classmethod
     def of_first_slot(cls, guess: NDArray[np.integer], target: NDArray[np.integer]) -> Self:
-        """Return the counts if each trial asks about its first candidate. guess, target: slots [trials]."""
+        """Return the counts for the first candidate of every trial. guess, target: slots [trials]."""
         first, named = target == 0, guess == 0
         return cls(*(int(count.sum()) for count in (first & named, first, ~first & named, ~first)))
 
@@ -192,12 +194,13 @@ class Rates(NamedTuple):
 def loss_by_rates(
     true_positives: int, positives: int, false_positives: int, negatives: int, alpha: float = 0.01, delta: float = 0.0
 ) -> float:
-    """Return the lower bound by true and false positive rates (Arcolezi and Gambs 2024), a comparison in TeDA.
+    """Return the lower bound by true and false positive rates (Arcolezi and Gambs 2024), a baseline in TeDA.
 
-    positives: number of trials whose source is the candidate in question. true_positives: number of these in which that
-    candidate was guessed. negatives, false_positives: the same two numbers for trials with another source. The bound is
-    ln((TPR - delta) / FPR) for a lower bound of TPR and an upper bound of FPR (Clopper-Pearson, each at error alpha/4
-    as in the published code), so it has confidence 1 - alpha/2, as in `estimate`. The bound is 0 without evidence.
+    positives: number of trials whose source is the candidate in question. true_positives: number of positives in which
+    this candidate was guessed. negatives: number of trials with another source. false_positives: number of negatives in
+    which this candidate was guessed. The bound is ln((TPR - delta) / FPR) for a lower bound of TPR and an upper bound
+    of FPR (Clopper-Pearson, each at error alpha/4 as in the published code), so it has confidence 1 - alpha/2, as in
+    `estimate`. The bound is 0 without evidence.
     """
     low, _ = clopper_pearson(true_positives, positives, alpha / 2)
     _, high = clopper_pearson(false_positives, negatives, alpha / 2)

@@ -1,36 +1,37 @@
 """Bounds from an attack's confident guesses: a lower bound of delta at 4 nats, and an upper bound for these guesses.
 
-For two texts x, x' and any set S of outputs, delta at 4 is at least P(S) - e^4 P'(S). Let S be the outputs for which an
-attack guesses x with a score of at least some threshold. Consider trials whose k candidates are equally likely sources.
-Let a be the rate of right guesses with such a score, and b the rate of wrong guesses with such a score. Then
+For two texts x, x' and any set S of outputs, delta at 4 is at least P(S) - e^4 P'(S). Let S be the set of outputs for
+which an attack guesses x with a score of at least some threshold. Consider trials whose k candidates are equally likely
+sources. Let a be the rate of right guesses with such a score, and b the rate of wrong guesses with such a score. Then
 
     a - e^4 b / (k - 1)
 
 is the mean of P(S) - e^4 P'(S) over all ordered pairs of candidates, hence at most the mean delta at 4 nats. If the
 pure epsilon between all candidates is at most 4, the difference is at most 0, for every threshold.
 
-**The lower bound.** One half of the trials chooses the threshold (and, among several attacks, the attack); the other
-half bounds both rates (Clopper and Pearson), so the choice needs no correction. Wrong guesses have a large weight: in n
-trials, a single confident wrong guess lowers the bound by 55 / n (k = 2). With alpha .01, at least about 660 trials are
-needed to prove any delta.
+**The lower bound.** One half of the trials chooses the threshold and, among several attacks, the attack. The other half
+bounds the rates a and b (Clopper and Pearson), so the choice needs no correction. Wrong guesses have a large weight: in
+n trials, a single confident wrong guess lowers the bound by 55 / n (k = 2). With alpha .01, at least about 660 trials
+are needed to prove any delta.
 
 **The upper bound** is on the largest a(t) - e^4 b(t) / (k - 1) over all thresholds t, where a(t) and b(t) are the rates
 of right and of wrong guesses with a score of at least t. The first half fixes thresholds v_1 > ... > v_J. Both rates
-decrease in t, so for v_(j+1) < t <= v_j
+fall as t grows, so for v_(j+1) < t <= v_j
 
     a(t) - e^4 b(t) / (k - 1)  <=  P(right, score > v_(j+1)) - e^4 P(wrong, score >= v_j) / (k - 1).
 
 On the right side, the second term is 0 for t > v_1, and the first term is the rate of all right guesses for t <= v_J.
-The second half gives an upper bound of each right side at error s, by bounding its two rates at s / 2 each (Clopper and
-Pearson, one-sided). The largest of these bounds is below the largest difference with probability at most s, for any
-number of thresholds and attacks. The reason: that largest bound is at least the bound for the attack and interval with
-the largest difference, and this attack and interval do not depend on the second half. So there may be many thresholds.
-They are the scores at ranks 1, 2, ... of the first half, where each rank is about 1.1 times the previous one.
+The second half gives an upper bound of each right side at error s, by bounding both of its rates at error s / 2
+(Clopper and Pearson, one-sided). The largest of these bounds is below the largest difference with probability at most
+s, for any number of thresholds and attacks. To see this, take the attack and interval with the largest difference. They
+do not depend on the second half, so their bound fails with probability at most s; and the largest bound is at least
+their bound. So the number of thresholds is not limited. The thresholds are the scores at ranks 1, 2, ... of the first
+half, where each rank is about 1.1 times the previous one.
 
 With alpha .01 the upper bound for an attack at chance is at most .01 in 43 % of runs with 2,000 trials, and in 99.8 %
-of runs with 5,000. For an attack that is right in 73 of 100 guesses at every score, these are 10 % and 79 % of runs.
-For the largest bound of four attacks at chance, they are 4 % and 98.5 % (1,000 runs each). The upper bound covers only
-these attacks; it does not bound delta.
+of runs with 5,000 trials. For an attack that is right in 73 of 100 guesses at every score, the two shares are 10 % and
+79 %. For the largest bound of four attacks at chance, they are 4 % and 98.5 % (1,000 runs each). The upper bound covers
+only these attacks and does not bound delta.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class Scored:
 
 
 def lower_end(attacks: Sequence[Scored], candidates: int, alpha: float) -> float | None:
-    """Return the delta at 4 nats that these attacks' most confident guesses prove: the lower bound of `ends`."""
+    """Return the delta at 4 nats that these attacks' most confident guesses prove: the lower bound in `ends`."""
     both = ends(attacks, candidates, alpha)
     return None if both is None else both[0]
 
@@ -98,10 +99,10 @@ def ends(attacks: Sequence[Scored], candidates: int, alpha: float) -> tuple[floa
     """Return a lower and an upper bound by the most confident guesses, each at confidence 1 - alpha / 2.
 
     attacks: the guesses of each attack in the same trials; the order of the trials must not depend on their sources.
-    The lower bound is on delta at 4 nats (0 means no evidence, not privacy); the first half of the trials chooses the
-    attack that proves most. The upper bound is on the largest a - e^4 b / (k - 1) of any of these attacks at any
-    threshold; it bounds neither other attacks nor delta. Returns None if nothing is testable: even if all guesses in
-    the second half were right, they would prove nothing.
+    The lower bound is on delta at 4 nats (0 means no evidence, not privacy). The first half of the trials chooses the
+    attack that proves most. The upper bound is on the largest a - e^4 b / (k - 1) of these attacks at any threshold; it
+    bounds neither other attacks nor delta. Returns None if the trials are too few to test anything: even if all guesses
+    in the second half were right, they would prove nothing.
     """
     trials = len(attacks[0].right)
     first, second = slice(trials // 2), slice(trials // 2, trials)
@@ -133,7 +134,7 @@ def fewest_trials(delta: float, candidates: int, alpha: float) -> int:
 
 
 def fewest_without(delta: float, alpha: float) -> int:
-    """Return the fewest trials that can give the upper bound `delta` in `ends`, if no confident guess is right."""
+    """Return the fewest trials for which `ends` can return the upper bound `delta`, if no confident guess is right."""
     return 2 * math.ceil(math.log(alpha / 4) / math.log1p(-delta)) - 1  # the second half gets the odd trial
 
 
@@ -146,7 +147,7 @@ def thresholds(scored: Scored) -> NDArray[np.floating]:
 
 
 def threshold(scored: Scored, candidates: int, alpha: float) -> tuple[float, float]:
-    """Return the threshold whose guesses prove most in these trials, and the bound if it were fixed beforehand.
+    """Return the threshold whose guesses prove most in these trials, and the lower bound for it as if fixed beforehand.
 
     If several thresholds prove the same, the largest is returned.
     """

@@ -16,11 +16,12 @@ from epsilometer.auditing.evidence.status import Status
 
 
 def bounds(data: Data, scale: Scale, below: float, above: float) -> tuple[float, float]:
-    """Return a lower and an upper bound of the figure, in the scale's unit.
+    """Return a lower and an upper bound of a figure, in the scale's unit.
 
     below, above: the error probabilities allowed for the lower and the upper bound. The number of trials must have been
-    fixed beforehand. The bounds are 0 and infinity if the evidence is a computation with a larger error. Trials of one
-    of several cases (`AtLeast`), such as pairs of texts, have the upper bound infinity.
+    fixed beforehand. A computation whose error is larger than the allowed one has the lower bound 0 or the upper bound
+    infinity. Trials of one of several cases (`AtLeast`), such as one of several pairs of texts, have the upper bound
+    infinity.
     """
     if isinstance(data, Computed):
         return data.low if data.error <= below else 0.0, data.high if data.error <= above else math.inf
@@ -36,7 +37,7 @@ def bounds(data: Data, scale: Scale, below: float, above: float) -> tuple[float,
 
 
 def status(evidence: Evidence, limit: Limit, below: float, above: float) -> Status:
-    """Return the status of a limit by evidence whose number of trials was fixed beforehand.
+    """Return the status of a limit, from evidence whose number of trials was fixed beforehand.
 
     below, above: the error probabilities allowed for BEYOND and for a pass.
     """
@@ -60,10 +61,11 @@ def _tail_bounds(data: Confident, candidates: int, below: float, above: float) -
 
 
 def decisive(pieces: Sequence[Evidence], limit: Limit, below: float, above: float) -> tuple[Status, Evidence]:
-    """Return the status of a limit by several pieces of evidence about one figure, and the piece that decides.
+    """Return the status of a limit from several pieces of evidence about one figure, and the piece that decides.
 
     below, above: the errors of each piece. A piece with the status BEYOND always decides: its lower bound was observed,
-    while a contradicting upper bound assumes a law or a claim. Next come pieces that cover every adversary.
+    while a contradicting upper bound assumes a law or a claim. After that, pieces whose upper bound covers every
+    adversary decide.
     """
     statuses = [(status(piece, limit, below, above), piece) for piece in pieces]
     order = (Status.BEYOND, Status.WITHIN, Status.NOT_EXCEEDED, Status.OPEN)
@@ -71,5 +73,5 @@ def decisive(pieces: Sequence[Evidence], limit: Limit, below: float, above: floa
 
 
 def passed(evidence: Evidence) -> Status:
-    """Return the status of a limit that an upper bound proves to be kept."""
+    """Return the status of a limit that this evidence's upper bound proves to be kept."""
     return Status.WITHIN if evidence.covers is Covers.EVERYONE else Status.NOT_EXCEEDED

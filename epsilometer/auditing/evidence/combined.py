@@ -46,7 +46,7 @@ class Combined:
 def combine(pieces: Sequence[Evidence], *, below: float, above: float) -> Combined:
     """Combine pieces of evidence about the same figure.
 
-    below, above: the error probabilities of lower and upper bounds; a computed bound with a larger one is ignored.
+    below, above: the error probabilities of lower and upper bounds; a computed bound with a larger error is ignored.
     Raises LawError if bounds of one source cross.
     """
     lows, highs = [], []

@@ -1,7 +1,7 @@
 """Evidence: the observations of one figure, as plain data without an interval.
 
-The caller chooses the error of the interval (`bounds.py`). So the same evidence serves an audit at alpha, the strongest
-of m attacks at alpha / m, and a gate whose limits share alpha.
+The caller chooses the error of the bounds (`bounds.py`). So the same evidence serves an audit at error alpha, the
+strongest of m attacks at error alpha / m, and a gate whose limits share alpha.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Hits:
 class Means:
     """Shares of right trials in independent sets.
 
-    shares: a number in [0, 1] for each set, such as its share of right trials. The number of sets was fixed beforehand.
-    each: the number of trials in a set; 1 (each set counts as one trial) if sets differ in size, or if the numbers are
-    not shares of right trials.
+    shares: a number in [0, 1] for each set, such as the set's share of right trials. The number of sets was fixed
+    beforehand. each: the number of trials in every set. If sets differ in size, or if the numbers are not shares of
+    right trials, `each` is 1, so every set counts as one trial.
     """
 
     shares: Sequence[float]
@@ -92,11 +92,11 @@ class Sure(NamedTuple):
 
 @dataclass(frozen=True)
 class Confident:
-    """The most confident guesses of n trials, by thresholds that other trials chose.
+    """The most confident guesses of n trials, by thresholds that separate trials chose.
 
-    beyond: counts of the guesses beyond the threshold that proved most in those other trials. between: for each
-    interval of a grid of thresholds, the hits above the interval's lower end and the misses at its upper end or above
-    (`Scored.between`).
+    beyond: counts of the guesses beyond the threshold that proved most in the separate trials. between: for each
+    interval of a grid of thresholds, the hits scored above the interval's lower end and the misses scored at or above
+    its upper end (`Scored.between`).
     """
 
     beyond: Sure
@@ -119,9 +119,10 @@ class Confident:
 
 @dataclass(frozen=True)
 class Computed:
-    """Computed bounds of a figure, low and high, each wrong with probability at most `error`.
+    """Computed bounds of a figure, `low` and `high`; each is wrong with probability at most `error`.
 
-    error: for a refuted claim, the p-value. n: the number of compared pairs, or of the trials behind a p-value.
+    error: the p-value, if the figure is a refuted claim. n: the number of compared pairs, or of the trials behind a
+    p-value.
     """
 
     low: float

@@ -13,9 +13,10 @@ class Scale:
 
     measure: "loss", "delta_at_4", "identifiers", "attribute", "linking", "unit", "worst_pair", "claim", "similarity",
     or the measure of another question. options: if the figure is a loss in nats, the number of equally likely options
-    among which the adversary guesses (TeDA eq. 10); None if the figure is the rate itself (a share or a delta) or
-    linear in it. candidates: for a delta, the number of candidates per trial. partly: for identifiers, True if partial
-    survival counts. joined: the number of joined attributes. lowest: the figure at rate 0; the figure at rate 1 is 1.
+    among which the adversary guesses (TeDA eq. 10). Otherwise None: the figure is the rate itself (a share or a delta)
+    or linear in the rate. candidates: for a delta, the number of candidates per trial. partly: for identifiers, True if
+    partial survival counts. joined: the number of joined attributes. lowest: the figure at rate 0; the figure at rate 1
+    is 1.
     """
 
     measure: str
@@ -42,7 +43,7 @@ class Scale:
         return success_bound(figure, self.options)
 
     def figure(self, rate: float) -> float:
-        """Return the figure at a rate; infinite nats at 1."""
+        """Return the figure at a rate; a loss is infinite at rate 1."""
         if self.options is None:
             return self.lowest + (1 - self.lowest) * rate
         return loss_at(rate, self.options)

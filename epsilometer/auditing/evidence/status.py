@@ -37,8 +37,8 @@ def heaviest(statuses: Iterable[Status]) -> Status:
 class Change(StrEnum):
     """The change of a figure since the baseline.
 
-    NEW, GONE: only the audit, or only the baseline, has the figure. NOT_TESTABLE: no outcome could have shown that the
-    figure is worse.
+    NEW: only the audit has the figure. GONE: only the baseline has it. NOT_TESTABLE: no outcome could have shown that
+    the figure is worse.
     """
 
     WORSE = "worse"

@@ -18,7 +18,7 @@ _STAKES = np.geomspace(0.001, 0.95, 14)  # stakes as shares of a bettor's wealth
 
 
 def wealth(data: Hits | Confident, limit: Limit) -> tuple[float, float]:
-    """Return ln wealth of two bettors: one bets that the limit is exceeded, the other that it is kept."""
+    """Return ln wealth of two bettors: the first bets that the limit is exceeded, the second that it is kept."""
     if isinstance(data, Hits):
         above, below = (log_wealth(data.right, data.n, limit.rate, way) for way in (True, False))
         return above, below

@@ -1,14 +1,15 @@
-"""The exact pure loss of every pair of texts, and bounds on its guess loss.
+"""The exact pure loss of every pair of texts, and bounds on the pair's guess loss.
 
 For two texts with n units each, in nats,
 
     pure loss = sum_i A[x_i, x'_i],    ln rho = sum_i B[x_i, x'_i],    (1 - sqrt(1 - rho^2)) / 2 <= e <= rho / 2,
 
-where e is the Bayes error, rho the Bhattacharyya coefficient (Kailath 1967, "The divergence and Bhattacharyya distance
-measures in signal selection"), and A and B compare two unit laws (`unit_laws`). The largest pure loss over the pairs of
-a corpus is its relative epsilon (Lu, Magdon-Ismail, Wei and Zikas, "Eureka", S&P 2024): privacy relative to a finite
-set of inputs. If there are too many laws to compare them all, the relative epsilon has only a lower bound: the largest
-pure loss over the pairs of the longest texts, and over pairs that were compared anyway.
+where e is the Bayes error and rho the Bhattacharyya coefficient (Kailath 1967, "The divergence and Bhattacharyya
+distance measures in signal selection"). A and B compare two unit laws (`unit_laws`). The largest pure loss over the
+pairs of a corpus is its relative epsilon (Lu, Magdon-Ismail, Wei and Zikas, "Eureka", S&P 2024): privacy relative to a
+finite set of inputs. If there are too many laws to compare them all, the relative epsilon has only a lower bound. This
+bound is the largest pure loss over the pairs of the longest texts, and over the pairs that were compared for their
+guess loss.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from epsilometer.text.words import words
 Array = NDArray[np.float64]
 _ENTRIES = 1e11  # largest (pairs of laws) x (outputs) to compare: a minute or two per budget
 _QUICK = 2e8  # largest (pairs of laws) x (outputs) that takes tenths of a second
-_LONGEST = 2000  # units of the longest texts that are compared if there are too many laws
+_LONGEST = 2000  # if there are too many laws, the longest texts with this many units in all are compared
 _CELLS = 1 << 22  # numbers in memory at a time
 
 Block = tuple[NDArray[np.int64], NDArray[np.int64], Array]  # indices of texts [n] and [m], figures [n, m]
@@ -47,7 +48,7 @@ ALL_PAIRS, LOWER_BOUND = "all pairs", "lower bound"
 class Relative:
     """The largest pure loss between two texts, in nats.
 
-    pair:    indices of the two texts; the witness is likelier under the first. None if no pair has a loss above 0.
+    pair:    indices of the two texts; the witness is likelier under the first text. None if no pair has a loss above 0.
     witness: the output with this loss, its units as text; None if outputs have no names or the texts differ in length.
     method:  ALL_PAIRS or LOWER_BOUND.
     """
@@ -62,7 +63,7 @@ def relative(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[floa
     """Return for each budget the relative epsilon over all pairs of texts, and over pairs with equally many words.
 
     If there are too many laws to compare them all, only the longest texts are compared: losses add up over units, so
-    long texts have the largest.
+    long texts have the largest losses.
     """
     laws = cast(HasLaws, mechanism).laws(texts)
     rows = np.unique(laws.rows.values)
@@ -95,7 +96,7 @@ def is_quick(mechanism: Mechanism, texts: Sequence[str]) -> bool:
 
 
 def raised(bound: Relative, request: Request, epsilon: float, compared: tuple[NDArray[np.int64], Array]) -> Relative:
-    """Return the bound. If it is only a lower bound, raise it to the largest pure loss of the compared pairs.
+    """Return the bound; if it is only a lower bound, raise it to the largest pure loss of the compared pairs.
 
     compared: the pairs [n, 2], and their pure losses [n], each the larger of both directions.
     """
@@ -109,7 +110,7 @@ def raised(bound: Relative, request: Request, epsilon: float, compared: tuple[ND
 
 
 def _of_longest(laws: Laws, epsilons: Sequence[float]) -> Iterator[list[Block]]:
-    """Yield a block per budget, as in `pure_losses`, for each length (in units) of the longest texts."""
+    """Yield the blocks of all budgets, as in `pure_losses`, for each length (in units) of the longest texts."""
     left = _LONGEST
     for length in np.unique(laws.rows.lengths)[::-1].tolist():
         texts = np.flatnonzero(laws.rows.lengths == length)[: left // max(1, length)]
@@ -135,7 +136,7 @@ def every_pair(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[fl
     """Yield for each budget a table with a row for each pair of texts with equally many units.
 
     Columns: x and other (indices of the texts), pure_loss (the larger of both directions), and guess_low and guess_high
-    (bounds of the guess loss); losses in nats. Raises UserError if there are too many laws to compare them all.
+    (bounds of the guess loss). Losses are in nats. Raises UserError if there are too many laws to compare them all.
     """
     laws = cast(HasLaws, mechanism).laws(texts)
     rows = np.unique(laws.rows.values)
@@ -193,7 +194,7 @@ def _unlike(laws: Laws) -> tuple[int, int] | None:
 
 
 def _with_witness(mechanism: Mechanism, laws: Laws, epsilon: float, bound: Relative) -> Relative:
-    """Return `bound` with its witness; the first text of its pair is the one under which the witness is likelier."""
+    """Return `bound` with its witness. The first text of its pair is the text under which the witness is likelier."""
     if bound.pair is None or not isinstance(mechanism, HasInputs):
         return bound
     first, second = (laws.rows.row(text) for text in bound.pair)

@@ -1,17 +1,17 @@
-"""Upper bounds on the loss of an attribute, such as the author's age, from a mechanism's law. In nats.
+"""Upper bounds, in nats, on the loss of an attribute, such as the author's age, from a mechanism's law.
 
-An adversary sees M(x) of a text x drawn from one of two classes, a and b, each with probability 1/2, and guesses the
-class. The adversary's view is a mixture of M(x) over the texts of the class. Total variation (TV) is convex, so for x
-and y drawn independently, one from each class,
+A text x comes from class a or class b, each with probability 1/2. An adversary sees M(x) and guesses the class. The
+adversary's view is a mixture of M(x) over the texts of the class. Total variation (TV) is convex, so for x and y drawn
+independently, one from each class,
 
     TV(E M(x), E M(y)) <= E TV(M(x), M(y)),
 
 and the error of guessing the class is at least the mean error e of guessing between the two texts. So the loss of the
 attribute is at most the guess loss at the error e. With more than two classes, a uniform pair of classes is drawn
-first, and the loss is between these two classes. This is only an upper bound; the best adversary may have a far smaller
-loss.
+first, and the loss is between these two classes. The result is only an upper bound; the best adversary may achieve a
+far smaller loss.
 
-Pairs are drawn with replacement, so their errors are independent, and betting bounds their mean at confidence
+Pairs are drawn with replacement, so their errors are independent, and betting bounds the mean error at confidence
 99.5 % (`estimation.betting`). Assumptions: the adversary sees one rewrite per author, and the audited texts of a class
 represent the class.
 """
@@ -55,8 +55,8 @@ def attribute_losses(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row per budget: the epsilon, and the columns of `ATTRIBUTE_LOSSES` from `classes` on.
 
-    mechanism: must have a law (`measuring.applies`). texts: distinct texts. classes: the class of each text, None
-    without one. Raises UserError for fewer than two classes.
+    mechanism: must have a law (`measuring.applies`). texts: distinct texts. classes: the class of each text, None for a
+    text without a class. Raises UserError for fewer than two classes.
     """
     numbers, count = drawn_pairs(classes, seed)
     pairs, by_epsilon = weighed(numbers, texts), None

@@ -1,4 +1,4 @@
-"""A figure with its error: a lower and an upper bound."""
+"""A figure as a bracket: a lower and an upper bound."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def guess_loss(log_error: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def guess_losses(log_error: Bracket[NDArray[np.float64]]) -> Bracket[NDArray[np.float64]]:
-    """Return `guess_loss` of both bounds, swapped, because a larger error is a smaller loss."""
+    """Return `guess_loss` of both bounds, swapped, because a larger error means a smaller loss."""
     return Bracket(guess_loss(log_error.high), guess_loss(log_error.low))

@@ -1,10 +1,10 @@
-"""The mean loss over pairs of texts by importance sampling, for mechanisms that cannot enumerate their outputs.
+"""The mean loss over pairs of texts by importance sampling, for mechanisms whose outputs cannot be enumerated.
 
-Such a mechanism can compute the probability of a given output. Examples are generated text, text in which unseen coins
-delete and insert words, and the joint view of a provider and a reader. `importance.py` explains the method, and the
-meaning of "at least" in a row. If pairs come from trials, each draw uses the pair of a different trial, so the interval
-covers all pairs that trials can draw. Single pairs get no figures here: each would need as many draws as the mean over
-all pairs.
+Each of these mechanisms can compute the probability of a given output, or draw between two texts. Their outputs are,
+for example, generated text, text in which unseen coins delete and insert words, or the joint view of a provider and a
+reader. `importance.py` explains the method, and the meaning of "at least" in a row. If pairs come from trials, each
+draw uses the pair of a different trial, so the interval covers all pairs that trials can draw. Single pairs get no
+figures here: each pair would need as many draws as the mean over all pairs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
     for number in range(len(request.epsilons)):
         sampled: Sampled | None = None
         for group in groups(request, pairs, number):
-            if sampled is None or len(group.places) < len(pairs):  # else the pairs are those of the previous group
+            if sampled is None or len(group.places) < len(pairs):  # otherwise, the previous group has the same pairs
                 sampled = _sampled(group, sampling)
             error = Bracket(*(float(np.exp(end)) for end in (sampled.log_error.low, sampled.log_error.high)))
             of_group = curve_rows(group, sampled.deltas(LEVELS), error)

@@ -1,6 +1,6 @@
 """The losses of pairs of texts under a mechanism with `laws`: the law of a text is a product of unit laws.
 
-The computation is deterministic. Laws are computed for a block of pairs at a time: one pass serves all budgets, and
+The computation is deterministic. Laws are computed for one block of pairs at a time. One pass serves all budgets, and
 each distinct law is computed once per block. Blocks run in this process or in several workers (`runtime/scaling.py`); a
 pair's figures do not depend on its block.
 """
@@ -30,8 +30,8 @@ Array = NDArray[np.float64]
 _CELLS = 1 << 25  # law entries in memory at a time, over all budgets (512 MB with their exponentials)
 _POINTS = 512  # fewest grid points between a loss of 0 and a unit's largest loss
 _STEP = 1000.0  # largest distance of grid points, in nats
-_HUGE = 1000.0  # nats; for larger losses the allowed width grows with the loss
-_SHARE = 4  # smallest number of blocks per worker, so that few workers are idle at the end
+_HUGE = 1000.0  # nats; the allowed width grows with losses above this
+_SHARE = 4  # fewest blocks per worker; several, so that few workers are idle at the end
 _FINER = 4  # largest number of grids to try, each four times as fine as the previous one
 _ENTRIES = 1 << 26  # largest number of grid points of a pair's units, about 4 GB with all results
 
@@ -52,7 +52,7 @@ def losses(request: Request) -> list[PairLosses]:
 
 @dataclass(frozen=True)
 class _Job:
-    """The part of a `Request` that is sent to workers; they build the mechanism themselves."""
+    """The part of a `Request` that is sent to workers, which build the mechanism themselves."""
 
     pairs: NDArray[np.int64]
     epsilons: Sequence[float]
@@ -86,14 +86,14 @@ def product(laws: Array, units: NDArray[np.integer], width: float = 0.02, masses
 
     laws: log-laws [rows, outputs]. units: [n, 2], the row of each unit in the first and in the second text. width: the
     error of the guess loss that the grid may cause, in nats each way (more if the loss is in the thousands). The grid
-    is refined until the error is small enough, or until bounds that do not depend on the grid apply. Texts with too
-    many units for memory get a coarser grid: their bracket is valid, but wider. masses: the exponentials of the laws,
-    if they are already computed.
+    is refined until the error is small enough, or until bounds that do not depend on the grid apply. If a pair has too
+    many units for memory, its grid is coarser, and its bracket is valid but wider. masses: the exponentials of the
+    laws, if these are already computed.
     """
     pairs = [(laws[a], laws[b], None if masses is None else (masses[a], masses[b])) for a, b in units]
     largest = max((loss_range(a, b) for a, b, _ in pairs), default=0.0)
     # n units on a grid of step h cause an error of about n^2 h^2 / 8 to n^2 h^2 / 4. The largest loss is a grid point,
-    # so losses that all have the same size, as in randomised response, are not rounded.
+    # so losses of one size, as in randomised response, are not rounded.
     least = max(_POINTS, math.ceil(largest / _STEP))
     points = max(least, math.ceil(largest * len(pairs) / math.sqrt(4 * width)))
     most = max(least, _ENTRIES // (2 * len(pairs))) if len(pairs) * laws.shape[1] > _ENTRIES else math.inf
@@ -114,7 +114,7 @@ def product(laws: Array, units: NDArray[np.integer], width: float = 0.02, masses
 
 
 def _units(laws: Laws, pair: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return the law rows [n, 2] of the units in which two texts differ; None if their numbers of units differ."""
+    """Return the law rows [n, 2] of the units in which two texts differ; None if one text has more units."""
     first, second = laws.rows.row(int(pair[0])), laws.rows.row(int(pair[1]))
     if len(first) != len(second):
         return None
@@ -124,7 +124,7 @@ def _units(laws: Laws, pair: NDArray[np.int64]) -> NDArray[np.int64] | None:
 def _blocks(laws: Laws, pairs: NDArray[np.int64], most_rows: int, most_pairs: int) -> Iterator[list[int]]:
     """Yield blocks of indices of pairs; pairs that share a text are in one block if possible.
 
-    A block has at most `most_pairs` pairs and, if it has more than one, at most `most_rows` distinct law rows.
+    A block has at most `most_pairs` pairs. A block of more than one pair has at most `most_rows` distinct law rows.
     """
     block: list[int] = []
     rows: set[int] = set()

@@ -1,31 +1,31 @@
 """The loss of guessing the source among k > 2 texts, estimated from draws.
 
-From the losses of pairs alone, the lower and the upper bound on the error can be a factor of k - 1 apart. Let P_j(y)
-be the probability of output y for text j of a set. If the k texts are equally likely, an optimal adversary errs with
-probability
+The losses of pairs alone bound the error among k texts only to within a factor of k - 1. So the error is estimated from
+draws of outputs. Let P_j(y) be the probability of output y for text j of a set. If the k texts are equally likely, an
+optimal adversary errs with probability
 
     e = 1/k sum over y of (S(y) - max over j of P_j(y)),    S = P_1 + ... + P_k.
 
 **Units with laws.** Let rho_ij = sum over y of sqrt(P_i P_j), and let Z be the sum of rho_ij over the pairs of a set.
 A pair is chosen with probability rho_ij / Z, and then an output is drawn from sqrt(P_i P_j) / rho_ij
-(`core/between.py`). So the output has the law Q = (sum over pairs of sqrt(P_i P_j)) / Z, and
+(`core/between.py`). So the output has the law Q = (sum over pairs of sqrt(P_i P_j)) / Z, and the weight
 
     w = (S - max P) / (sum over pairs of sqrt(P_i P_j))    has the mean k e / Z,    0 <= w <= 1:
 
 because every P_j except the largest is at most sqrt(P_j max P), which is a term of the sum in the denominator. So a
-large loss takes no more draws than a small one.
+large loss takes no more draws than a small loss.
 
-**Only a likelihood** (generated text, or random choices that the output does not reveal). y is a rewrite of a text
-chosen uniformly from the set, so it is drawn from Q = S / k. Then w = (S - max P) / S has the mean e, and n draws prove
-a loss of at most about ln n.
+**Only a likelihood** (generated text, or random choices that the output does not reveal). The output y is a rewrite of
+a text chosen uniformly from the set, so y is drawn from Q = S / k. Then w = (S - max P) / S has the mean e, and n draws
+prove a loss of at most about ln n.
 
 Only the mean over the sets is estimated, so each set is drawn in proportion to its weight in that mean. The interval is
 by betting.
 
 **All sets.** The trials contain few of all possible sets. So a second interval covers all sets that trials can draw
-(`over_all`). It uses one draw per trial, of w Z / k (with laws) or w (with a likelihood). The mean over draws and
-trials together is e. This interval proves a loss of at most about ln of the number of trials, since sets outside the
-trials are unknown.
+(`over_all`). It uses one draw per trial, of w Z / k (with laws) or of w (with a likelihood). The mean over draws and
+trials together is e. The second interval proves a loss of at most about ln of the number of trials, since sets outside
+the trials are unknown.
 """
 
 from __future__ import annotations
@@ -119,11 +119,11 @@ def over_all(
 
 
 def among_sets(row: dict[str, Any], request: Request, sets: CandidateSets, effort: Effort) -> dict[str, Any]:
-    """Return a row of `EXACT` in which the average over sets of texts replaces the bounds from the losses of pairs.
+    """Return a row of `EXACT` in which the average over sets of texts replaces the bounds from losses of pairs.
 
     The row for equal length then describes the sets whose texts all have equally many words. If there are no such sets,
-    the row is returned unchanged. If the bounds from pairs are already narrow, they stay. The interval over all sets
-    contains the bracket of the average over these sets.
+    that row is returned unchanged. Bounds from pairs that are already narrow stay. The interval over all sets that
+    trials can draw contains the bracket of the average over the compared sets.
     """
     share = 1.0
     if row["pairs"] == EQUAL:
@@ -167,7 +167,7 @@ def _compared(
 
 
 def _loss(mean: Bracket[float], log_scale: float, k: int) -> Bracket[float]:
-    """Return ln((1 - e) (k - 1) / e), at least 0; the error e is exp(log_scale) times the mean."""
+    """Return ln((1 - e) (k - 1) / e), at least 0, where the error e is exp(log_scale) times the mean."""
 
     def of(weight: float) -> float:
         if not weight:
@@ -191,7 +191,7 @@ class _Lawful:
         self.log_rho = log_rho.reshape(len(self.sides), len(sets))
 
     def over_sets(self, weights: Array) -> tuple[Weigh, float]:
-        """Return a function that draws weights, and ln of the ratio of the sets' mean error to the mean weight."""
+        """Return a function that draws weights, and ln of the ratio (mean error of the sets) / (mean weight)."""
         with np.errstate(divide="ignore"):
             log_shares = (self.log_rho + np.log(weights)).ravel()
         if np.isneginf(peak := log_shares.max()):
@@ -216,7 +216,7 @@ class _Lawful:
         return np.minimum(weights, 1.0)
 
     def _weights(self, side: NDArray[np.integer], place: NDArray[np.integer], noise: Noise) -> Array:
-        """Return the weights w of draws. side, place: for each draw, the index of its pair of slots and of its set."""
+        """Return the weights w of draws. side, place: for each draw, the index of its pair of slots, and of its set."""
         candidates = self.sets[place]
         pairs = np.take_along_axis(candidates, self.sides[side], axis=1)
         units, _ = tilted(self.laws, pairs, self.epsilon, noise)

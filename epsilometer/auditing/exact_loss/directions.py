@@ -1,19 +1,19 @@
-"""Upper bounds on the losses of pairs of texts whose units are drawn directions (von Mises-Fisher law).
+"""Upper bounds on the losses of pairs of texts that are computed from drawn directions (von Mises-Fisher law).
 
-A draw y around u with concentration kappa, compared with u' and kappa', has the loss
+A draw y around the direction u with concentration kappa, compared with a draw around u' with kappa', has the loss
 
     L = (kappa u - kappa' u')'y - ln M(kappa) + ln M(kappa'),
 
-with M as in `core/von_mises_fisher.py`. L is linear in y, so it depends only on the component t of y along
-kappa u - kappa' u'. That file has the density of t. The extremes of L, at t = -1 and 1, have closed forms. For equal
-concentrations L is kappa |u - u'| t, and the total variation is 2 P(t > 0) - 1.
+with M as in `core/von_mises_fisher.py`. L is linear in y, so it depends only on the component t of y along kappa u -
+kappa' u'. `core/von_mises_fisher.py` computes the density of t. The extremes of L, at t = -1 and t = 1, have closed
+forms. For equal concentrations L is kappa |u - u'| t, and the total variation is 2 P(t > 0) - 1.
 
 The density is evaluated at the nodes of a quadrature that covers all angles at which either law is within 60 nats of
-its mode. Both laws then become discrete, and their losses are put on a grid and convolved over the units, as for other
-laws (`products.py`). The quadrature's relative error is about 1e-10; the brackets do not include it.
+its mode. Both laws then become discrete. Their losses are put on a grid and convolved over the units, as for other laws
+(`products.py`). The quadrature's relative error is about 1e-10; the brackets do not include it.
 
-The text is computed from the draws alone, so its losses are at most those of the draws. Units that both texts share
-have no loss.
+The text is computed from the draws alone, so the losses of the text are at most the losses of the draws. Units that
+both texts share have no loss.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def product(directions: Directions, units: NDArray[np.integer], width: float = 0
 
 
 def largest_losses(directions: Directions, first: int, second: int) -> tuple[float, float]:
-    """Return the largest loss, in nats, of a draw around the first direction against the second, and vice versa."""
+    """Return the largest losses, in nats, of a draw around the first direction against the second, and vice versa."""
     _, length, offset = _difference(directions, first, second)
     return max(length + offset, 0.0), max(length - offset, 0.0)
 

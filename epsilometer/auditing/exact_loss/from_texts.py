@@ -36,13 +36,13 @@ def exact_loss(
     """Compute the privacy loss of a mechanism whose law is known, without trials (docs/concepts/exact-loss.md).
 
     texts, mechanism, epsilons, settings: as in `epsilometer.audit`. design: determines the compared pairs of texts; at
-    the default temperature, each text is paired with the least similar one. trials: if there are more pairs than this,
-    only the distinct pairs of this many trials are compared. Then `method` says so, and `all_low` to `all_high` is a
-    99 % interval of the average over all pairs; a note prints this interval, too.
-    Returns a row for each epsilon and group of pairs ("all", and those of "equal length"), with the columns of `EXACT`
-    from `epsilon` on. Losses are in nats: `average` is the loss of guessing between two texts, averaged over the pairs;
-    `median`, `q95` and `worst` are over single pairs; `relative_epsilon` is the largest loss of any output. If
-    outputs cannot be enumerated, as for generated text, only the average is given, by importance sampling (`method`).
+    the default temperature, each text is paired with the text least similar to it. trials: if there are more pairs than
+    this number, only the distinct pairs of this many trials are compared. Then `method` says so, and `all_low` to
+    `all_high` is a 99 % interval of the average over all pairs; a note prints this interval, too.
+    Returns a row for each epsilon and group of pairs ("all" or "equal length"), with the columns of `EXACT` from
+    `epsilon` on. Losses are in nats: `average` is the loss of guessing between two texts, averaged over the pairs;
+    `median`, `q95` and `worst` are over single pairs; `relative_epsilon` is the largest loss of any output. If outputs
+    cannot be enumerated, as for generated text, only the average is given, by importance sampling (see `method`).
     Raises UserError for values outside their range, and for a mechanism whose law is not known.
     """
     return measured(texts, mechanism, epsilons, settings, trials=trials, design=design).losses
@@ -56,7 +56,7 @@ def exact_curves(
     trials: int = TRIALS,
     design: Design = STANDARD,
 ) -> pl.DataFrame:
-    """Compute delta at each level (a loss in nats) of a mechanism whose law is known, for an optimal adversary.
+    """Compute a mechanism's delta at each level (a loss in nats) from its known law, for an optimal adversary.
 
     Takes the arguments of `exact_loss` and raises the same errors. Returns the columns of `EXACT_CURVES` from `epsilon`
     on: a lower and an upper bound of the mean delta over the pairs, and an upper bound of the largest delta of a pair.
@@ -70,11 +70,11 @@ def exact_pairs(
     epsilons: Sequence[float] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> pl.DataFrame:
-    """Compute the pure loss of every pair of texts with equally many units, and bounds on its guess loss.
+    """Compute the pure loss of every pair of texts with equally many units, and bounds on the pair's guess loss.
 
     The arguments are as in `exact_loss`. Returns a row for each epsilon and pair: epsilon, x and other (indices of the
     distinct texts), pure_loss (nats, the larger of both directions), guess_low and guess_high (Bhattacharyya's bounds).
-    Raises UserError as `exact_loss` does, and if there are too many laws to compare all pairs of them.
+    Raises UserError as `exact_loss` does, and if there are too many laws to compare every pair of laws.
     """
     texts = distinct(texts)
     if epsilons is not None:
@@ -111,7 +111,7 @@ def measured(
     trials: int = TRIALS,
     design: Design = STANDARD,
 ) -> ExactTables:
-    """Return both tables, of `exact_loss` and of `exact_curves`, from one computation."""
+    """Return the tables of both `exact_loss` and `exact_curves`, from one computation."""
     check_trials(trials)
     check_design(design)
     texts = distinct(texts)

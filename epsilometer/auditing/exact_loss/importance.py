@@ -1,18 +1,19 @@
 """The guess loss and delta(level) of pairs of texts, from draws between their laws, with intervals by betting.
 
-For a draw from a law m between P and P', with log_rho = ln(sqrt(P P') / m) and L = ln(P / P') (`core/between.py`),
+Consider a draw from a law m between P and P'. Let log_rho = ln(sqrt(P P') / m) and L = ln(P / P') (`core/between.py`).
+Then
 
     w = e^(log_rho - |L - level| / 2) has the mean e^(-level / 2) (1 - delta(level)),    0 <= w <= e^log_bound,
 
-so at level 0 half of this mean is the error e of guessing between the two texts. The mean of w / e^log_bound, in
-[0, 1], gets an interval by betting (Waudby-Smith and Ramdas, JRSS B 2024; `auditing/estimation/betting.py`), which is
-valid however often it is computed. So draws come in stages, each doubling the number so far, until the interval of the
-loss is narrow enough.
+so at level 0 half of this mean is the error e of guessing between the two texts. The mean of w / e^log_bound, a number
+in [0, 1], gets an interval by betting (Waudby-Smith and Ramdas, JRSS B 2024; `auditing/estimation/betting.py`). This
+interval stays valid however often it is computed. So draws come in stages, each of which doubles the number of draws,
+until the interval of the loss is narrow enough.
 
-For texts of independent units, log_rho is the same for all draws, so a large loss takes no more draws than a small one.
-If log_rho depends on the draw (generated text), or if m is a mixture, log_bound is 0. Then n draws cannot show that the
-mean is below about ln(2 / alpha) / n: they prove a loss of at most about (ln n) - 1 nats. An interval wider than a nat
-is reported as "at least".
+For texts of independent units, log_rho is the same for all draws, so a large loss takes no more draws than a small
+loss. If log_rho depends on the draw (generated text), or if m is a mixture, log_bound is 0. Then n draws cannot show
+that the mean is below about ln(2 / alpha) / n, so they prove a loss of at most about (ln n) - 1 nats. An interval wider
+than one nat is reported as "at least".
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _ROUNDING = 1e-6  # nats
 _COIN, _WHICH = 1 << 33, 1 << 34
 
 Draw = Callable[[NDArray[np.integer], Noise], Between]
-"""Takes indices of pairs [n], and a stream for each; returns one draw between the two texts of each pair."""
+"""Takes indices of pairs [n] and their streams; returns one draw between the two texts of each pair."""
 
 Stream = Callable[[NDArray[np.int64]], Noise]
 """Takes indices of draws [n] and returns their streams; draws of different pairs have different indices."""
@@ -97,7 +98,7 @@ class Sampled:
 
 
 def sampled(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> list[Sampled]:
-    """Return the loss of each pair 0, ..., pairs - 1; each stage draws for all pairs that are not yet settled."""
+    """Return the losses of the pairs 0, ..., pairs - 1. Each stage draws for all pairs that are not yet settled."""
     parts: list[list[Between]] = [[] for _ in range(pairs)]
     results: dict[int, Sampled] = {}
     first = 0
@@ -125,8 +126,8 @@ def sampled_mean(
     """Return the loss at the mean error of pairs with weights [n], which sum to 1. Each draw is for one pair.
 
     A pair is drawn with probability proportional to its largest possible contribution to the mean, e^log_bound times
-    its weight. trials: [m], the index of each trial's pair, if pairs come from trials. Then draw i uses the pair of
-    trial i, so draws are independent, and the result is the loss over all pairs that trials can draw.
+    its weight. trials: [m], the index of each trial's pair, if pairs come from trials. In this case draw i uses the
+    pair of trial i, so draws are independent, and the result is the loss over all pairs that trials can draw.
     """
     if trials is not None:
         return _of_trials(draw, trials, stream, sampling)
@@ -155,7 +156,7 @@ def _of_trials(draw: Draw, trials: NDArray[np.int64], stream: Stream, sampling: 
     for count in stages(replace(sampling, draws=most, first=min(sampling.first, most))):
         numbers = sum(len(part.loss) for part in parts) + np.arange(count)
         between = draw(trials[numbers], stream(numbers))
-        parts.append(replace(between, log_bound=np.zeros(count)))  # must also be a bound for pairs that are not drawn
+        parts.append(replace(between, log_bound=np.zeros(count)))  # must also hold for pairs that are not drawn
         result = _judged(_joined(parts), sampling.alpha)
         if _open(result.log_error) <= sampling.width:
             break
@@ -177,7 +178,7 @@ def draws(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer]
 
 
 def mixed(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer], at: tuple[float, Noise]) -> Between:
-    """Return a draw for each pair [n, 2] of texts: a fair coin chooses which of the two is rewritten.
+    """Return a draw for each pair [n, 2] of texts: a fair coin chooses which of the two texts is rewritten.
 
     at: the budget and the streams. A draw has the law m = (P + P') / 2, for which ln(sqrt(P P') / m) = -ln cosh(L / 2).
     """
@@ -200,8 +201,8 @@ def of_own_rewrites(
 ) -> NDArray[np.float64]:
     """Return log-likelihoods [n, k] of rewrites; rewrite i has its source in row i of the candidates [n, k].
 
-    Raises LawError for a rewrite that is impossible under all of its candidates: the mechanism does not follow its
-    likelihood, and no loss can be computed from it.
+    Raises LawError for a rewrite that is impossible under all of its candidates: the mechanism then does not follow its
+    stated likelihood, and no loss can be computed.
     """
     (log_p,) = log_likelihoods(mechanism, texts, candidates, [rewrites], epsilons=[epsilon])
     impossible = np.flatnonzero(np.isneginf(log_p).all(axis=1))

@@ -1,13 +1,13 @@
 """The overlap and delta(level) of two vectors with independent Laplace noise of scale b on every coordinate.
 
-Let the vectors be t b apart in some coordinate, and P be the law of the first vector's noisy value there. Under P the
-loss L of this coordinate is t with probability 1/2, and -t with probability e^-t / 2. In between, at L = l, it has the
-density e^((l - t) / 2) / 4. So for u = z + 1/2
+Let the vectors be t b apart in some coordinate, and let P be the law of the first vector's noisy value in this
+coordinate. Under P the loss L of this coordinate is t with probability 1/2, and -t with probability e^-t / 2. Between
+-t and t, L has the density e^((l - t) / 2) / 4 at l. So for u = z + 1/2
 
     E_P[e^(z L)] = e^(-t/2) (cosh(u t) + sinh(u t) / (2 u)),
 
-and K(z), the transform for all coordinates together, is the product. No loss is rounded to a grid. Both figures are
-inverse transforms, along a line on which terms do not cancel,
+and K(z), the transform for all coordinates together, is the product of these factors. No loss is rounded to a grid.
+Both figures are inverse transforms, along a line on which terms do not cancel:
 
     overlap = 1 / (2 pi) * integral of K(-1/2 + i w) / (1/4 + w^2) dw,
     delta(level) = 1 / (2 pi) * integral of K(z) e^(-z level) / (z (z + 1)) dw,    z = c + i w,  c > 0
@@ -16,12 +16,12 @@ inverse transforms, along a line on which terms do not cancel,
 covers every error of that sum:
 
 - Steps: by Poisson's formula the sum equals the sum over all integers j of e^(c j T) delta(level + j T), of which only
-  the term j = 0 is wanted. The other terms are positive: at most e^(-c |j| T) for j < 0, and at most
+  the term j = 0 is wanted. The other terms are positive. Term j is at most e^(-c |j| T) for j < 0, and at most
   e^(-c |j| T) K(2 c) e^(-2 c level) for j > 0 (Markov). For the overlap, term j is at most e^(-|j| T / 2).
-- The truncation at W: with a = c + 1/2, each factor of |K(z)| beyond W is at most e^(-t/2) times the smallest of
+- Truncation at W: with a = c + 1/2, each factor of |K(z)| beyond W is at most e^(-t/2) times the smallest of
   cosh(a t) (1 + 1 / 2W), sqrt(cosh(2 a t) (1 + 1 / 4W^2)) and the factor at w = 0. The rest of the integrand is at most
   1 / w^2.
-- Floating point: n + 8 rounding errors in every term, for n coordinates.
+- Floating point: every term has n + 8 rounding errors, for n coordinates.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from epsilometer.auditing.exact_loss.bracket import Bracket
 
 Array = NDArray[np.float64]
 _BLOCK = 64  # frequencies computed at a time
-_TERMS = 1 << 22  # largest number of frequencies times coordinates; beyond it, the bracket is wider
+_TERMS = 1 << 22  # largest number of frequencies times coordinates; if more are needed, the bracket is wider
 _WIDEST = 1e5  # largest c that is tried
 
 
@@ -93,7 +93,7 @@ def delta(distances: Array, level: float, tolerance: float) -> Bracket[float]:
 
 
 def _deltas(t: Array, levels: Array, c: float, log_allowed: float) -> Bracket[Array]:
-    """Return delta at levels [m], integrated along the line at c. log_allowed: ln of the allowed error per source."""
+    """Return delta at levels [m], integrated along the line at c. log_allowed: ln of each source's allowed error."""
     a = c + 0.5
     log_k = _log_moment(t, a)
     shifts = np.logaddexp(0.0, _log_moment(t, 2 * c + 0.5) - 2 * c * levels)  # ln(1 + K(2 c) e^(-2 c level))
@@ -114,14 +114,14 @@ def _deltas(t: Array, levels: Array, c: float, log_allowed: float) -> Bracket[Ar
 
 
 def _least(t: Array) -> float:
-    """Return a small c at which K(c) is about K(0), yet large enough for a short period."""
+    """Return a c that is small enough for K(c) to be about K(0), and large enough for a short period."""
     return min(0.5, 1 / math.sqrt(_variance(t)))
 
 
 def _variance(t: Array) -> float:
     """Return the variance of L under the law proportional to sqrt(P P').
 
-    At each coordinate that law has the probability 1 / (2 + t) at t and at -t, and is uniform in between.
+    In each coordinate that law has the probability 1 / (2 + t) at t and at -t, and is uniform between them.
     """
     return float(((2 * t**2 + t**3 / 3) / (2 + t)).sum())
 
@@ -147,7 +147,7 @@ def _log_ceiling(t: Array, a: float, end: float) -> float:
 def _end(t: Array, a: float, log_allowed: float, period: float) -> float:
     """Return the smallest power of two beyond which frequencies contribute at most the allowed error.
 
-    The result is smaller if more than `_TERMS` terms would be needed.
+    The result is smaller than that if more than `_TERMS` terms would be needed.
     """
     most = max(4.0, _TERMS / max(1, len(t)) * 2 * math.pi / period)
     end = 4.0
@@ -157,7 +157,7 @@ def _end(t: Array, a: float, log_allowed: float, period: float) -> float:
 
 
 def _transform(t: Array, a: float, end: float, period: float) -> tuple[Array, NDArray[np.complex128]]:
-    """Return the frequencies w from 0 to the end, and K(a - 1/2 + i w) / K(a - 1/2) at each."""
+    """Return the frequencies w from 0 to `end`, and K(a - 1/2 + i w) / K(a - 1/2) at each frequency."""
     step = 2 * math.pi / period
     frequencies: Array = step * np.arange(math.ceil(end / step) + 1.0)
     cosh, sinh, real = _scaled(t, a)

@@ -3,9 +3,9 @@
 With Gaussian noise of standard deviation sigma on every coordinate, all figures of two latents f, f' at L2 distance d
 depend only on r = d / sigma. The error of guessing between them is Phi(-r / 2), and delta(level) is the exact profile
 of Balle and Wang 2018, theorem 8 (`mechanisms/latents/shared/noise.py`); the pure loss is infinite. With Laplace noise
-of scale b the pure loss is |f - f'|_1 / b; `laplace.py` computes the other figures.
+of scale b the pure loss is |f - f'|_1 / b, and `laplace.py` computes the other figures.
 
-The text is decoded from the noisy latent alone, so its losses are at most those of the latent.
+The text is decoded from the noisy latent alone, so the losses of the text are at most the losses of the latent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from epsilometer.core.mechanism import HasLatentNoise, HasLatents, Mechanism
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace, gaussian_log_delta
 
 Array = NDArray[np.float64]
-_DELTA, _SHARE = 1e-3, 1e-2  # allowed error of delta under Laplace noise: absolute at LEVELS; relative at a claim
+_DELTA, _SHARE = 1e-3, 1e-2  # allowed error of delta under Laplace noise: absolute at LEVELS, relative at a claim
 
 
 def applies(mechanism: Mechanism) -> bool:
@@ -88,7 +88,7 @@ def gaussian(distances: Array, claims: Array) -> PairLosses:
 
 def _profile(levels: Array, distances: Array) -> Array:
     """Return delta of Gaussian noise, elementwise; 0 for equal latents."""
-    far = np.maximum(distances, 1e-9)  # smaller distances are rounding errors; raising them gives an upper bound
+    far = np.maximum(distances, 1e-9)  # smaller distances are rounding errors; to raise them gives an upper bound
     log_delta = np.vectorize(gaussian_log_delta, otypes=[float])(levels, 1 / far)
     delta: Array = np.where(distances > 0, np.exp(log_delta), 0.0)
     return delta

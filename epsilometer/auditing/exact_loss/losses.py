@@ -16,7 +16,7 @@ from epsilometer.runtime.scaling import HERE, Engine
 
 Array = NDArray[np.float64]
 
-# The levels, in nats, at which delta is computed: dense where they determine the risk among k texts.
+# The levels, in nats, at which delta is computed. They are dense where delta determines the risk among k texts.
 LEVELS = np.unique(np.concatenate([np.arange(0, 2, 0.1), np.arange(2, 16, 0.25), 2.0 ** np.arange(4, 11, 0.25)]))
 
 
@@ -25,8 +25,9 @@ class Effort:
     """The amount of computation.
 
     width:     the rounding error to allow in a guess loss, in nats each way.
-    all_pairs: True to compute the relative epsilon over all pairs of texts, if these can be compared; False for only
-               the requested pairs. All pairs are always compared if that takes only tenths of a second.
+    all_pairs: True to compute the relative epsilon over all pairs of texts, if all pairs can be compared; False to
+               compute it over the requested pairs only. All pairs are always compared if that takes only tenths of a
+               second.
     draws:     the largest number of draws, for mean losses that are estimated from draws.
     """
 
@@ -77,10 +78,10 @@ class PairLosses:
 
     log_error:       [n] ln of the Bayes error of guessing between the two texts.
     delta:           [n, levels] delta at LEVELS, the mean of both directions.
-    larger_delta:    [n, levels] an upper bound of delta in the direction in which it is larger.
+    larger_delta:    [n, levels] an upper bound of the larger of both directions' deltas.
     pure:            [n] the largest loss of any output in nats, in either direction; None if it was not computed.
-    delta_at_claim:  [n] delta at the claimed loss, in the direction in which it is larger; 1 without a claim. None if
-                     it was not computed.
+    delta_at_claim:  [n] delta at the claimed loss, the larger of both directions; 1 without a claim. None if it was not
+                     computed.
     method:          "exact", "importance" or "at least".
     """
 
@@ -92,11 +93,12 @@ class PairLosses:
     method: str = "exact"
 
     def room(self, claims: Array, delta: float) -> Array | None:
-        """Return the slack of a claim at each pair [n], after rounding errors: negative if the claim is violated.
+        """Return the slack of a claim at each pair [n], after rounding errors; it is negative if the claim is violated.
 
         If the claim's delta is 0, the slack is the claimed loss minus the pure loss, in nats. Otherwise, or without
-        pure losses, it is the claim's delta minus delta at the claimed loss. The slack is infinite for pairs without a
-        claim. Returns None if the losses needed were not computed. claims: [n] in nats. delta: the delta of the claim.
+        pure losses, the slack is the claim's delta minus delta at the claimed loss. The slack is infinite for pairs
+        without a claim. Returns None if the required losses were not computed. claims: [n] in nats. delta: the delta of
+        the claim.
         """
         covered = np.isfinite(claims)
         if not delta and self.pure is not None:

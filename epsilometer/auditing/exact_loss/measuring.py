@@ -1,4 +1,4 @@
-"""The choice of a method for a mechanism's exact loss, and the tables of the results."""
+"""The choice of the method that computes a mechanism's exact loss, and the tables of the results."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def measure(
 
 
 def _as_lower_ends(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of units' exact losses, turned into lower bounds for the released text, which may reveal more."""
+    """Return a row of units' exact losses as lower bounds for the released text, which may reveal more than units."""
     changed: dict[str, Any] = {"average_high": math.inf, "delta_at_4": 1.0, "all_high": math.inf, "all_delta_at_4": 1.0}
     changed |= dict.fromkeys(("median", "q95", "worst", "worst_x", "worst_other", "above_4", "error"))
     changed |= {"relative_method": LOWER_BOUND} if row.get("relative_method") else {}
@@ -137,7 +137,7 @@ def _tables(request: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[
 
 
 def _relative(group: Group, losses: PairLosses, bound: Relative | None) -> Relative | None:
-    """Return the relative epsilon, or the compared pairs' largest pure loss if that is a larger lower bound of it."""
+    """Return the relative epsilon, or the compared pairs' largest pure loss if that is a larger lower bound."""
     request, pure = group.request, losses.pure
     if pure is None:
         return bound

@@ -1,10 +1,10 @@
 """The pairs of texts that are compared, and the probability that an audit's trials draw each pair.
 
-The compared pairs are those in an audit's candidate sets (`auditing/trials/sampling.py`). At a temperature of -10,000
-or less the second candidate is the text least similar to the first, so all pairs can be enumerated without sampling.
-(Trials may also draw texts whose cosine is within about 1e-4 of that text's.) At temperature 0 all pairs of texts are
-equally likely. At other temperatures only the distinct pairs of drawn trials are compared, and the order of the trials
-is stored: an interval over all pairs requires independent trials (`rows.over_all`).
+The compared pairs are the pairs in an audit's candidate sets (`auditing/trials/sampling.py`). At a temperature of
+-10,000 or less the second candidate is the text least similar to the first, so all pairs can be enumerated without
+sampling. (Trials may also draw a text whose cosine with the first is larger by up to about 1e-4.) At temperature 0 all
+pairs of texts are equally likely. At other temperatures only the distinct pairs of drawn trials are compared, and the
+order of the trials is stored: an interval over all pairs requires independent trials (`rows.over_all`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CandidateSets:
     trials: NDArray[np.int64]
 
     def of_equal_length(self, texts: Sequence[str]) -> tuple[CandidateSets, float]:
-        """Return the sets whose texts have equally many words (weights sum to 1), and their total probability."""
+        """Return the sets whose texts have equally many words (their weights sum to 1), and their total probability."""
         lengths = _lengths(texts)[self.numbers]
         equal = (lengths == lengths[:, :1]).all(axis=1)
         share = float(self.weights[equal].sum())
@@ -51,7 +51,7 @@ class Pairs:
     numbers:    int64 [n, 2], indices of texts, the smaller index first.
     weights:    [n], the probability of each pair; they sum to 1.
     equal:      [n], True if both texts have equally many words.
-    sets:       the candidate sets that the pairs come from, if these have k > 2 texts.
+    sets:       the candidate sets that the pairs come from, if the sets have k > 2 texts.
     trials:     int64 [trials], the index of each trial's pair, in the order of the trials; None for sets of k > 2
                 texts, and if `numbers` has all pairs that trials can draw.
     """
@@ -71,7 +71,7 @@ class Pairs:
         return len(self.numbers)
 
     def trials_among(self, places: NDArray[np.integer]) -> NDArray[np.int64] | None:
-        """Return the position in `places` (ascending) of each trial's pair, if it is there; None without trials."""
+        """Return the positions in `places` (ascending) of the trials' pairs that are there; None without trials."""
         if self.trials is None:
             return None
         return np.searchsorted(places, self.trials[np.isin(self.trials, places)])
@@ -102,17 +102,17 @@ def of_trials(trials: Trials, texts: Sequence[str]) -> Pairs:
 def of_audit(trials: Trials, texts: Sequence[str], most: int, pairwise: bool) -> Pairs:
     """Return the pairs of an audit's first trials (`first_trials`). Sets of more than two texts come from all trials.
 
-    pairwise: True if each pair's loss is computed separately. If False, the cost depends only on the number of draws,
-    and the pairs come from all trials.
+    pairwise: True if each pair's loss is computed separately. Otherwise the cost depends only on the number of draws,
+    so the pairs come from all trials.
     """
     every = of_trials(trials, texts)
     return replace(of_trials(first_trials(trials, texts, most), texts), sets=every.sets) if pairwise else every
 
 
 def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
-    """Return as many of the first trials as have at most `most` distinct pairs of equal length; at least one trial.
+    """Return the first trials, as many as have at most `most` distinct pairs of equal length, and at least one.
 
-    Length is in words. Pairs of different lengths do not count, because they are cheap if length distinguishes them.
+    Length is in words. Pairs of unequal length do not count, because they are cheap if length distinguishes the texts.
     """
     slots = list(combinations(trials.candidates.T.astype(np.int64), 2))
     both = np.sort(np.stack(slots, axis=1).transpose(2, 1, 0).reshape(-1, 2), axis=1)  # ordered by trial
@@ -125,7 +125,7 @@ def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
 def furthest_pairs(
     embeddings: NDArray[np.float32], texts: Sequence[str], groups: NDArray[np.integer] | None = None
 ) -> Pairs:
-    """Return each text paired with the least similar one, within groups if there are any (`sampling.sample`)."""
+    """Return each text paired with the text least similar to it, within groups if there are any (`sampling.sample`)."""
     other = furthest(embeddings, groups)
     has = np.flatnonzero(other >= 0)
     return replace(weighed(np.stack([has, other[has]], axis=1), texts), trials=None)

@@ -1,18 +1,18 @@
 """Comparison of two products of laws: bounds of the Bayes error, delta(level) and the trade-off, and the pure loss.
 
-The outputs y = (y_1, ..., y_n) of n independent units have the laws P = prod P_i and P' = prod P'_i; the loss
-L = ln(P / P') is the sum of the units' losses. The measure mu = sqrt(P P') is a product as well, and where both laws
-are positive
+The outputs y = (y_1, ..., y_n) of n independent units have the law P = prod P_i under one text and P' = prod P'_i under
+the other. The loss L = ln(P / P') is the sum of the units' losses. The measure mu = sqrt(P P') is a product as well,
+and where both laws are positive
 
     P = mu e^(L/2),    P' = mu e^(-L/2),    overlap = sum mu e^(-|L|/2),
     delta(level) = P(P' = 0) + sum mu (e^(L/2) - e^(level - L/2))_+.
 
 All units' losses are put on one grid of step h (`grid.py`). The summands of overlap and delta are functions f of L with
-f'' = f / 4, except at one kink: at 0 for the overlap, at the level for delta. Splitting an output between two grid
-points preserves the means of all solutions of this equation. So a figure changes only if the kink lies between the two
-points. The change is always towards the larger loss, and is at most the kink's jump times the unit's gap
-(`UnitLosses.gap`). Let a be h plus the largest total shift of the units' losses, and gamma the product of cosh(h / 4)
-over the units, the largest factor by which the measure may have shrunk. By induction over the units,
+f'' = f / 4, except at one kink: at 0 for the overlap, at the level for delta. An output between two grid points is
+split between these points so that the means of all solutions of f'' = f / 4 are preserved. So a figure changes only if
+the kink lies between the two points. The change is always towards the larger loss, and is at most the kink's jump times
+the unit's gap (`UnitLosses.gap`). Let a be h plus the largest total shift of the units' losses, and gamma the product
+of cosh(h / 4) over the units, the largest factor by which the measure may have shrunk. By induction over the units,
 
     0 <= overlap - overlap_grid <= gamma sum_i gap_i mu_grid(|L| <= a)
     0 <= delta_grid - delta     <= gamma sum_i gap_i mu_grid(|L - level| <= a) e^(level/2)
@@ -20,13 +20,13 @@ over the units, the largest factor by which the measure may have shrunk. By indu
 These bounds are of the order n^2 h^2, whereas rounding each loss would leave an error of order n h. (Losses in the
 millions need so coarse a grid that overlap <= gamma e^(a/2) overlap_grid is the better bound.)
 
-mu on the grid is convolved by FFT after an exponential tilt: mu e^(theta L) is a product for any theta, and theta is
-chosen to move the mass to the outputs that determine the figure. So nothing underflows, even for a tiny Bayes error.
-The errors of the FFT (its rounding, and the tails beyond its window, by Chernoff's bound) widen the bracket.
+The measure mu on the grid is convolved by FFT after an exponential tilt. The tilted measure mu e^(theta L) is a product
+for any theta, and theta is chosen to move the mass to the outputs that determine the figure. So nothing underflows,
+even for a tiny Bayes error. The FFT has two errors: its rounding, and the tails beyond its window, which Chernoff's
+bound limits. Both widen the bracket.
 
-If rho = sum mu is below e^-300, losses are 300 nats or more, and they may depend on outputs that are negligible
-relative to a unit's likeliest ones. Then rho^2 / 4 <= error <= rho / 2 (Bhattacharyya) gives the loss to within a
-factor of two.
+If rho = sum mu is below e^-300, losses are 300 nats or more, and may depend on outputs that are negligible relative to
+a unit's likeliest outputs. Then rho^2 / 4 <= error <= rho / 2 (Bhattacharyya) gives the loss to within a factor of two.
 
 Theory: overlap of products, arXiv:2502.10527; losses by FFT, Koskela, Jalko and Honkela 2020 (arXiv:1906.03049).
 """
@@ -48,13 +48,13 @@ from epsilometer.accounting.convolution.tilted import OUTSIDE, TiltedLaw, window
 from epsilometer.auditing.exact_loss.bracket import Bracket
 
 Array = NDArray[np.float64]
-_WINDOW = 1 << 21  # largest number of grid points of a product; beyond it, the grid becomes coarser
+_WINDOW = 1 << 21  # largest number of grid points of a product; for more, the grid becomes coarser
 _DOUBT = 0.999  # a mean by FFT is used only if its lower bound is at least this share of its upper bound
-_PRODUCTS = 2e8  # largest number of products without FFT; beyond it, the grid becomes coarser
+_PRODUCTS = 2e8  # largest number of products without FFT; for more, the grid becomes coarser
 _FEW = 1e5  # up to this number of products, no FFT is used
 _FAR = 20.0  # the law is tilted if the squared mean of L is more than this many variances
 _CERTAIN = -300.0  # if ln rho is smaller, texts are distinguished almost surely, and Bhattacharyya's bounds suffice
-_NOTHING = -40.0  # ln of a number so small that 1 minus it is 1 in floating point
+_NOTHING = -40.0  # ln of a number x so small that 1 - x is 1 in floating point
 _LARGE = 700.0  # nats: larger exponents overflow
 _FAR_LEVEL = 600.0  # nats: above it, differences are computed output by output
 _LOWEST = -20.0  # the lowest level in nats; only a trade-off curve needs negative levels
@@ -64,7 +64,8 @@ _LOWEST = -20.0  # the lowest level in nats; only a trade-off curve needs negati
 class _Law(TiltedLaw):
     """The law of L under mu e^(theta L), with bounds on the error of the grid.
 
-    In the letters of the module: gap is gamma sum_i gap_i, reach is a, and log_factor is ln of gamma e^(a/2).
+    In the notation of the module's docstring: gap is gamma sum_i gap_i, reach is a, and log_factor is ln of gamma
+    e^(a/2).
     """
 
     gap: float
@@ -157,7 +158,7 @@ class Product:
     def deltas(self, levels: Array) -> Bracket[Array]:
         """Return delta at each of the levels [m], from one convolution.
 
-        The absolute error, apart from the error of the grid, is at most 1e-9.
+        In addition to the error of the grid, the absolute error is at most 1e-9.
         """
         gone = self.gone
         if self.apart or not self.units:
@@ -168,7 +169,7 @@ class Product:
         return Bracket(np.minimum(gone + low, 1.0), np.minimum(gone + high, 1.0))
 
     def _near_one(self, levels: Array) -> Bracket[Array] | None:
-        """Return delta at the levels [m] if 1 - delta <= e^(level/2) rho shows that all round to 1, otherwise None."""
+        """Return delta at the levels [m] if 1 - delta <= e^(level/2) rho shows that each is about 1, otherwise None."""
         log_rest = levels / 2 + self._cumulants(0.0)[0] + self._log_gamma
         return None if log_rest.max() > _NOTHING else Bracket(1 - np.exp(log_rest), np.ones(len(levels)))
 
@@ -191,7 +192,7 @@ class Product:
         )
 
     def _excess(self, levels: Array) -> tuple[Array, Array]:
-        """Return a lower and an upper bound of sum (P - e^level P')_+ over outputs possible under both, [m] each.
+        """Return lower and upper bounds, [m] each, of sum (P - e^level P')_+ over outputs that are possible under both.
 
         levels: [m], at least -20.
         """
@@ -210,7 +211,7 @@ class Product:
         return scale * np.maximum(middle - missing - error, 0.0), scale * (middle + error)
 
     def _mean(self, theta: float, function: Callable[[TiltedLaw], Array]) -> tuple[_Law, Bracket[float]]:
-        """Return the law under a tilt, and a function's mean: by FFT if that is accurate enough, else directly."""
+        """Return the law under a tilt, and a function's mean: by FFT if FFT is accurate enough, else directly."""
         if self._products > _FEW:
             law = self._law(theta)
             mean = law.mean(function(law))
@@ -244,7 +245,7 @@ class Product:
         return weights, peak + np.log(total), np.add.reduceat(weights * losses, starts)
 
     def _cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return K(theta) = ln sum mu e^(theta L), and the mean and variance of L under that tilt."""
+        """Return K(theta) = ln sum mu e^(theta L), and the mean and variance of L under the tilt theta."""
         weights, log_totals, means = self._weighed(theta)
         losses, _, _, unit = self._flat
         return float(log_totals.sum()), float(means.sum()), float((weights * (losses - means[unit]) ** 2).sum())
@@ -264,7 +265,7 @@ class Product:
         return (low + high) / 2
 
     def _law(self, theta: float) -> _Law:
-        """Return the law of L under a tilt, by FFT on a window with all but at most 2 e^-36 of the mass."""
+        """Return the law of L under a tilt, by FFT on a window that misses at most 2 e^-36 of the mass."""
         _, _, variance = self._cumulants(theta)
         deviation = math.sqrt(max(variance, 1e-300))
         low, high = window(lambda tilt: self._cumulants(tilt)[0], theta, deviation, self._span)

@@ -1,17 +1,18 @@
 """Upper bounds on the risk: the probability that an adversary finds the source of a rewrite among k texts.
 
-Let the source be one of k equally likely texts, and s the probability that an adversary's guess G is right. P_i is a
-probability given that text i is the source. By the definition of delta(level),
+Let the source be one of k equally likely texts, and s the probability that an adversary's guess G is right. P_i denotes
+a probability given that text i is the source. By the definition of delta(level),
 
     P_i(G = i) <= e^level P_j(G = i) + delta_ij(level)                              for any two texts i and j.
 
 Summed over all ordered pairs of different texts, the left side is (k - 1) k s and the first term of the right side is
-e^level k (1 - s), because sum_i P_j(G = i) = 1. With the mean delta over these pairs
+e^level k (1 - s), because sum_i P_j(G = i) = 1. Let delta(level) without indices be the mean over these pairs. Then
 
     s <= (e^level + (k - 1) delta(level)) / (e^level + k - 1)                       for every level,
 
 which is TeDA's eq. 10 solved for s (`successes.success_bound`). For k = 2, the bound is attained at level 0: s = (1 +
-delta(0)) / 2. A mean delta over the pairs of a corpus applies to k texts that differ from each other as those pairs do.
+delta(0)) / 2. A mean delta over the pairs of a corpus applies to k texts that differ from each other like the texts of
+those pairs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from epsilometer.auditing.exact_loss.all_pairs import ALL_PAIRS
 
 
 def largest_success(levels: Iterable[float], deltas: Iterable[float], candidates: int) -> float:
-    """Return an upper bound on the mean share of right guesses of any adversary among k candidates; at least 1 / k.
+    """Return an upper bound, at least 1 / k, on any adversary's mean share of right guesses among k candidates.
 
     levels: in nats. deltas: the mean delta over pairs of texts at each level, rounded up.
     """
@@ -49,10 +50,10 @@ def _by_largest_loss(law: Mapping[str, Any], candidates: int) -> float:
 
 
 def largest_success_over_all(law: Mapping[str, Any], trial_size: int, candidates: int) -> float | None:
-    """Return the bound over all pairs that trials can draw, at confidence 99 %; None without a bound.
+    """Return the bound of `largest_success` over all pairs that trials can draw, at confidence 99 %, or None.
 
     law: a row of `EXACT`. Its upper bounds over all pairs give delta at the levels 0 and 4. If its largest pure loss
-    was computed for all pairs, this loss also bounds delta at each level. trial_size: the number of candidates per
+    was computed over all pairs, this loss also bounds delta at each level. trial_size: the number of candidates per
     trial in that row.
     """
     bounds = [_by_largest_loss(law, candidates)] if law["relative_method"] == ALL_PAIRS else []

@@ -24,7 +24,7 @@ from epsilometer.core.mechanism import law_of, releases
 Array = NDArray[np.float64]
 ALL, EQUAL = "all", "equal length"
 ALPHA = 0.01  # error of an interval over all pairs
-_AGREE = 1e-6  # largest disagreement, beyond both brackets, of delta at level 0 and the average loss
+_AGREE = 1e-6  # largest disagreement, beyond both brackets, between delta at level 0 and the average loss
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,10 @@ def curve(group: Group, losses: PairLosses) -> list[dict[str, Any]]:
 def curve_rows(
     group: Group, delta: Bracket[Array], error: Bracket[float], worst_high: Array | None = None
 ) -> list[dict[str, Any]]:
-    """Return rows of `EXACT_CURVES`: the mean delta at LEVELS, and the largest of any pair if that is known.
+    """Return rows of `EXACT_CURVES`: the mean delta at LEVELS, and the largest delta of any pair if that is known.
 
     error: the mean error of guessing between two texts, from which the average loss is computed. Delta at level 0 must
-    equal 1 - 2 error (the total variation). Raises UserError otherwise: one of the two is then wrong.
+    equal 1 - 2 error (the total variation). Raises UserError otherwise, since delta or the error is then wrong.
     """
     if delta.high[0] < 1 - 2 * error.high - _AGREE or delta.low[0] > 1 - 2 * error.low + _AGREE:
         raise UserError(
@@ -148,8 +148,8 @@ def tail(curve_of_group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the columns of delta at 4 nats, from the group's rows of `EXACT_CURVES`.
 
     An average loss hides a leak in few outputs: a mechanism that releases the text itself with probability .46 has an
-    average loss of one nat, and a delta at 4 nats of .46. A pure epsilon of at most 4 makes this delta 0, and no
-    post-processing raises it.
+    average loss of one nat, and a delta at 4 nats of .46. A pure epsilon of at most 4 makes delta at 4 nats 0, and no
+    post-processing raises this delta.
     """
     (at,) = (row for row in curve_of_group if row["level"] == TAIL)
     return {"delta_at_4_low": at["delta_low"], "delta_at_4": at["delta_high"]}
@@ -171,9 +171,9 @@ def average_loss(log_error: Bracket[Array], weights: Array, candidates: int = 2)
     """Return the loss of guessing the source among k texts, in nats, from ln of the errors of pairs with weights [n].
 
     For k = 2 this is the guess loss at the mean error e. Otherwise the error among k texts is between e and (k - 1) e.
-    The lower bound holds because an adversary who is also told two candidates, one of them the source, still errs with
-    probability e. The upper bound holds because the error is at most the sum over pairs of 2 / k times the pair's
-    error.
+    The lower bound e holds because an adversary who is also told two candidates, one of which is the source, still errs
+    with probability e. The upper bound (k - 1) e holds because the error is at most the sum over pairs of 2 / k times
+    the pair's error.
     """
     more = math.log(candidates - 1)
     with np.errstate(divide="ignore"):
@@ -185,7 +185,7 @@ def average_loss(log_error: Bracket[Array], weights: Array, candidates: int = 2)
 
 
 def of_all_pairs(group: Group, log_error: Bracket[Array], average: Bracket[float]) -> dict[str, Any]:
-    """Return the columns that bound the average over all pairs, and `method` if the bounds are not those of `average`.
+    """Return the columns that bound the average over all pairs, and `method` if these bounds differ from `average`.
 
     log_error: ln of the error of each of the group's pairs [n]. Returns nothing for more than two candidates
     (`candidate_sets` compares them).
@@ -223,9 +223,9 @@ def largest_tail(loss: float) -> float:
 
 
 def enumerated(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the upper bounds of averages that the largest pure loss gives, if it is over all pairs; else nothing.
+    """Return the upper bounds of averages that the largest pure loss over all pairs gives; nothing if it is unknown.
 
-    Unlike the interval over sampled pairs, these bounds are certain.
+    These bounds are certain, unlike the interval over sampled pairs.
     """
     if row.get("relative_method") != ALL_PAIRS:
         return {}
@@ -244,8 +244,8 @@ def over_all(
     to distinguish could determine the average.
 
     log_error: ln of the errors of the distinct pairs [n]. trials: the index of each trial's pair. average: the average
-    loss of these pairs. complete: True if these are all pairs; then the mean is between the smallest and the largest
-    error, and if all errors are equal, the result is `average`.
+    loss of these pairs. complete: True if these are all pairs. Then the mean error is between the smallest and the
+    largest error, and if all errors are equal, the result is `average`.
     """
     least, most = (np.minimum(2 * np.exp(end[trials]), 1.0) for end in (log_error.low, log_error.high))
     low, high = interval(least, ALPHA)[0], interval(most, ALPHA)[1]
@@ -258,7 +258,7 @@ def over_all(
 
 
 def quantile(values: Array, weights: Array, share: float) -> float:
-    """Return the smallest of the values [n] for which the values up to it have at least this share of the weights."""
+    """Return the smallest value v of values [n] for which the values up to v have at least this share of weights."""
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     return float(values[order[min(int(np.searchsorted(reached, share - 1e-12)), len(values) - 1)]])
@@ -267,8 +267,8 @@ def quantile(values: Array, weights: Array, share: float) -> float:
 def claim_checked(group: Group, losses: PairLosses) -> dict[str, Any]:
     """Return the columns of the claim: claimed (for the pair nearest to its claim), its delta, and the verdict.
 
-    A claim with delta 0 is violated if a pure loss exceeds it; any other claim if delta at the claimed loss exceeds its
-    delta.
+    A claim with delta 0 is violated if a pure loss exceeds the claimed loss. Any other claim is violated if delta at
+    the claimed loss exceeds the claim's delta.
     """
     places = group.places
     guarantee = group.request.mechanism.guarantee(group.epsilon)

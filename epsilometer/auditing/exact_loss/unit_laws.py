@@ -1,6 +1,6 @@
 """Comparison of unit laws: the largest loss and the Bhattacharyya coefficient of every pair of laws.
 
-The W distinct laws P_a of some texts' units give two matrices [W, W]:
+The units of some texts have W distinct laws P_a, which give two matrices [W, W]:
 
     A[a, b] = max_y ln P_a(y) / P_b(y),    B[a, b] = ln sum_y sqrt(P_a(y) P_b(y)).
 
@@ -21,13 +21,13 @@ from epsilometer.core.laws import Laws
 Array = NDArray[np.float64]
 _CELLS = 1 << 26  # law entries in memory at a time, over all budgets (512 MB)
 _CACHE = 1 << 17  # entries compared at a time, to fit in the processor's cache
-_SMALL = 1e-280  # a smaller sum of products may lack terms that underflowed
+_SMALL = 1e-280  # a sum of products below this may lack terms that underflowed
 _NEVER = -1e300  # replaces ln 0, so that differences stay finite
 
 
 @dataclass(frozen=True)
 class UnitLaws:
-    """The comparison of unit laws. rows: [W] law rows; largest: A, and log_overlap: B, [W, W] each, in nats.
+    """The comparison of unit laws. rows: [W] law rows. largest: the matrix A [W, W]. log_overlap: B [W, W]. In nats.
 
     B is NaN if it was not requested.
     """
@@ -40,7 +40,7 @@ class UnitLaws:
 def unit_laws(
     laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float], overlaps: bool = True
 ) -> list[UnitLaws]:
-    """Return the matrix A, and B if overlaps are requested, of distinct law rows [W], for each budget."""
+    """Return, for each budget, the matrix A (and B if overlaps are requested) of distinct law rows [W]."""
     size = max(1, _CELLS // (2 * laws.outputs * len(epsilons)))
     starts = range(0, len(rows), size)
     by_epsilon = [UnitLaws(np.asarray(rows, np.int64), *np.full((2, len(rows), len(rows)), np.nan)) for _ in epsilons]

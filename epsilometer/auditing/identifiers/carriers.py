@@ -1,4 +1,4 @@
-"""Invented sentences in which identifiers are planted: seven per kind and place in the sentence."""
+"""Invented sentences in which identifiers are planted: seven for each kind and each place in the sentence."""
 
 from __future__ import annotations
 

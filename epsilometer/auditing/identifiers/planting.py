@@ -1,13 +1,14 @@
 """Planted identifiers: an invented value in an invented sentence, put between two sentences of a text.
 
-The place of each identifier is thus known without a detector. (A detector that the mechanism itself uses would find
+So the place of each identifier is known without a detector. (A detector that the mechanism itself uses would find
 nothing that the mechanism misses.) Identifiers of a kind are planted in several shapes, because a masker that finds
 plain names may miss names in lower case. A shape changes one property of a plain identifier in the middle of a
 sentence: its place in the sentence or in a long text, its case, its surroundings or, for names, its form. In long
-texts, kinds are planted in turn and counted together: if a mechanism does not read a place, it misses any kind there.
+texts, kinds are planted in turn and counted together: if a mechanism does not read some part of a text, it misses
+identifiers of any kind there.
 
 Values are drawn with Faker (en_US) and from short lists. No value is already in its text, and values are distinct if
-there are enough. The text and the place among its sentences are drawn uniformly. The measured share is of planted
+there are enough. The text and the place among its sentences are drawn uniformly. The measured share is that of planted
 identifiers; the texts' real identifiers may have other forms.
 """
 
@@ -41,7 +42,7 @@ _TOGETHER = (("at character 100", "at character 9,990"), ("at character 10,010",
 _SHAPES = (START, MIDDLE, END, LOWER, UPPER, SEVERAL, PUNCTUATION, EMOJI)
 _NAME_SHAPES = (SINGLE, TITLE, INITIALS, HYPHEN, APOSTROPHE, FOREIGN, WORD)
 _LENGTH = 10_500  # number of characters of a long text
-_FRESH, _TRIES = 50, 1000  # draws before a value may be reused, and before an error because every value is in the text
+_FRESH, _TRIES = 50, 1000  # draws before a value may be reused, and before the error that every value is in the text
 
 _AROUND = ("({})", '"{}"', "[{}]", "<{}>", "*{}*", "/{}/", "{}:", "{};", "{}...", "{}!", "-{}-", "“{}”")
 _EMOJI_AROUND = ("😀{}", "{}🎉", "👉{}", "{}👍🏽", "❤️{}❤️", "{}😢😢")
@@ -69,8 +70,8 @@ Page Read Lane Bird Fox Wolf Rice Berry Marsh Waters Winter Frost Snow Church Bi
 class PlantedText(NamedTuple):
     """A text with an identifier in it.
 
-    places: start and end (exclusive) of the identifier `value`, then of other planted identifiers. source: the text
-    without planted identifiers.
+    places: start and end (exclusive) of the identifier `value`, then those of other planted identifiers. source: the
+    text without planted identifiers.
     """
 
     text: str
@@ -109,8 +110,8 @@ def plant(texts: Sequence[str], kind: str, count: int, seed: int, shape: str = M
 def plant_long(texts: Sequence[str], kinds: Sequence[str], count: int, seed: int) -> dict[str, list[PlantedText]]:
     """Return `count` long texts for each shape of `LONG`; each has one identifier of that shape.
 
-    Kinds are planted in turn, so each shape has all kinds about equally often. A text serves two shapes if their places
-    are far apart, since mechanisms are slow on long texts. Raises UserError as `plant` does.
+    Kinds are planted in turn, so each shape has all kinds about equally often. One text serves two shapes if their
+    places are far apart, since mechanisms are slow on long texts. Raises UserError as `plant` does.
     """
     rows: dict[str, list[PlantedText]] = {shape: [] for shape in LONG}
     for together in _TOGETHER:
@@ -187,7 +188,7 @@ def _cased(pieces: Sequence[str], shape: str) -> list[str]:
 
 
 def _joined(before: str, pieces: Sequence[str], after: str, rng: np.random.Generator, *, source: str) -> PlantedText:
-    """Return the planted text. Of several values, a random one is the identifier."""
+    """Return the planted text. If there are several values, a random one is the identifier."""
     starts = np.cumsum([len(before), *map(len, pieces)]).tolist()
     places = [(starts[i], starts[i + 1]) for i in range(1, len(pieces), 2)]
     first = int(rng.integers(len(places)))

@@ -1,18 +1,18 @@
 """Counts of identifiers that survive in rewrites, by kind and shape, and the precision of masking.
 
-The identifiers are those that the texts' file records or, if it records none, planted ones (`planting`). They never
-come from a detector: a mechanism's own detector would find nothing that the mechanism missed. Planted identifiers are
-counted by kind and shape; in long texts they are counted only by shape. One identifier is drawn from each text, so the
-outcomes of a kind and shape are independent. The number that survive is then binomial, and its interval is Clopper and
-Pearson's. The interval covers only texts and identifiers like these.
+The identifiers are those that the texts' file records or, without a record, planted identifiers (`planting`). They
+never come from a detector: a mechanism's own detector would find nothing that the mechanism missed. Planted identifiers
+are counted by kind and shape; in long texts they are counted only by shape. One identifier is drawn from each text, so
+the outcomes of a kind and shape are independent. So the number of survivors is binomial, and its interval is Clopper
+and Pearson's. The interval covers only texts and identifiers like these.
 
 `text.identifier_matching` defines survival (it ignores case, accents, possessives and the like). An entity with several
-mentions survives if one of them does. Partial survival, such as of a surname, is counted separately. Other spellings
-are not counted.
+mentions survives if one mention survives. Partial survival, such as that of a surname, is counted separately. An
+identifier in another spelling does not count as surviving.
 
-**Precision.** Words of the text that are missing from their place in the rewrite (`difflib`) are masked; a run of
+**Precision.** Words of the text that are missing from their place in the rewrite (`difflib`) count as masked. A run of
 masked words is correct if it touches an identifier. If identifiers were planted, masked words that identify somebody in
-another way count as incorrect, so the share of correct runs is a lower bound. Its interval is clustered by text
+another way count as incorrect, so the share of correct runs is a lower bound. The share's interval is clustered by text
 (`worth.intervals`). Precision is not computed for long texts (`planting.LONG`).
 """
 
@@ -46,7 +46,7 @@ from epsilometer.text.language import LEAST, function_words
 from epsilometer.text.words import places, words, write
 
 TRIALS = 500  # texts per recorded kind
-PLANTED = 59  # texts per planted kind and shape: if none survives, at most 5 % of all do, at confidence .95
+PLANTED = 59  # texts per planted kind and shape: if none survives, at most 5 % of all would, at confidence .95
 
 
 Group = tuple[str, str | None]  # a kind and, for planted identifiers, a shape
@@ -57,7 +57,8 @@ class Occurrence:
     """A text with an identifier of a kind.
 
     kind: `planting.ANY` if kinds are counted together. mentions: the mentions of the identifier. places: start and end
-    of all identifiers in the text. shape, source: for a planted identifier, its shape and the text without it.
+    of all identifiers in the text. shape, source: for a planted identifier, its shape, and the text without planted
+    identifiers.
     """
 
     kind: str
@@ -80,7 +81,7 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Identified:
-    """Texts with the identifiers recorded for each. record: None without a record; identifiers are then planted."""
+    """Texts and their recorded identifiers. record: None if nothing is recorded; identifiers are then planted."""
 
     texts: Sequence[str]
     record: Sequence[Sequence[Identifier]] | None = None
@@ -113,7 +114,7 @@ class Identified:
             )
 
     def chosen(self, kinds: Sequence[str] | None) -> list[str]:
-        """Return the requested kinds, by default all usual ones. Raises UserError for an unknown kind."""
+        """Return the requested kinds, by default all usual kinds. Raises UserError for an unknown kind."""
         there = (
             [*planting.KINDS] if self.record is None else sorted({each.kind for some in self.record for each in some})
         )
@@ -135,11 +136,11 @@ class Identified:
         return [*short, *((together, shape) for shape in planting.LONG)]
 
     def most(self, kind: str) -> int | None:
-        """Return the number of texts with an identifier of the kind; None for planted kinds, which have no limit."""
+        """Return the number of texts with an identifier of this kind; None for planted kinds, which have no limit."""
         return None if self.record is None else sum(any(each.kind == kind for each in some) for some in self.record)
 
     def trials(self, kinds: Sequence[str] | None, count: int, seed: int) -> list[Occurrence]:
-        """Return `count` texts per group (fewer if fewer have the kind), each with an identifier of the group."""
+        """Return `count` texts per group (fewer if too few have the kind), each with an identifier of the group."""
         if self.record is None:
             return self._planted(kinds, count, seed)
         return [each for kind in self.chosen(kinds) for each in self._recorded(self.record, kind, count, seed=seed)]
@@ -184,8 +185,9 @@ def surviving_identifiers(
 
     texts: a list, in which identifiers are planted, or a table with `text`, `identifiers` and `identifier_kinds`, as
     `corpora.reading.read` returns for annotated texts. mechanism, epsilons, settings: as in `epsilometer.audit`. kinds:
-    the kinds to count, None for all usual ones. trials: texts per planted kind and shape (None: `PLANTED`), or per
-    recorded kind, at most as many as have the kind (None: `TRIALS`). Only alpha and seed of the design matter.
+    the kinds to count, None for all usual kinds. trials: the number of texts per planted kind and shape (None:
+    `PLANTED`). For recorded kinds, the number of texts per kind (None: `TRIALS`), or all texts with the kind if there
+    are fewer. Only alpha and seed of the design matter.
     Returns a row per epsilon, kind and shape, with the columns of `SURVIVING`. Raises UserError for values outside
     their range and for an unknown kind.
     """
@@ -233,7 +235,7 @@ def rewritten(
 
 
 class Outcomes(NamedTuple):
-    """Two flags per trial: the identifier survived as a whole, and it survived only in part."""
+    """Two flags per trial: whether the identifier survived as a whole, and whether it survived only in part."""
 
     whole: list[bool]
     part: list[bool]
@@ -263,10 +265,10 @@ Precision = tuple[int | None, float | None, float | None, float | None]
 
 
 def precision(some: Sequence[tuple[Occurrence, str]], alpha: float) -> Precision:
-    """Return the number of masked runs of words, the share of them that touch an identifier, and its interval.
+    """Return the number of masked runs of words, the share of runs that touch an identifier, and the share's interval.
 
     some: trials of one group and their rewrites. Share and interval are None if nothing was masked; for long texts, all
-    four are None.
+    four values are None.
     """
     if some[0][0].shape in planting.LONG:
         return None, None, None, None

@@ -59,7 +59,7 @@ class Accepted(BaseModel):
         return Design(self.candidates, self.temperature, self.alpha, seed)
 
     def settings(self, names: Sequence[str] | None = None) -> dict[str, Mapping[str, Any]]:
-        """Return the accepted settings of these attacks, by name; by default, of all accepted attacks."""
+        """Return the accepted settings of these attacks, by name; by default, the settings of all accepted attacks."""
         chosen = list(self.attacks) if names is None else names
         return {name: self.attacks[name].settings if name in self.attacks else {} for name in chosen}
 

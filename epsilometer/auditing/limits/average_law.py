@@ -28,10 +28,10 @@ _MOST, _FEWEST = 1000, 50  # rewrites compared with the stated law
 def average_by_law(
     of: Subject, limit: Limit, budget: int, columns: tuple[str, str], *, errors: Errors
 ) -> tuple[Observed | None, str | None]:
-    """Return the evidence of a law that proves the limit kept, or the reason to ignore it (`question.ShownByLaw`).
+    """Return the evidence of a law that proves the limit kept, or the reason to ignore the law (`question.ShownByLaw`).
 
-    columns: names of the lower and the upper bound over all pairs, in `schemas.EXACT`. The law is used only if
-    rewrites do not refute it. The sources of these rewrites are drawn as in trials.
+    columns: names of the lower and the upper bound over all pairs, in `schemas.EXACT`. The law is used only if rewrites
+    do not refute it. The sources of these rewrites are drawn like those of trials.
     """
     rewrites = min(_MOST, budget // 2)
     lawful = applies(of.mechanism) and has_law(of.mechanism) and errors.beta >= ALPHA / 2

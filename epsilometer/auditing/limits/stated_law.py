@@ -1,15 +1,15 @@
 """A test of a mechanism's stated law by rewrites. Only a law that passes may prove that a limit is kept.
 
-A fair coin chooses one text of each pair to rewrite, and attacks guess which of the two it was. If the sampler follows
-the law,
+A fair coin chooses one text of each pair to rewrite, and attacks guess which of the two texts was rewritten. If the
+sampler follows the law,
 
 - an attack's hits are independent, and the probability of a hit is the posterior of its guess
-  (`posteriors.departure`). This includes attacks that read the released text, because the text reveals no more than
-  the view that the law describes;
+  (`posteriors.departure`). This also holds for attacks that read the released text, because the text reveals no more
+  than the view that the law describes;
 - the number of an attack's hits has lighter tails than a binomial at the rate that the loss allows (Hoeffding 1956);
 - units are drawn from their laws (`claims.law_fit`).
 
-If the sampler follows the law, the p-value is at most x with probability at most x, for any x.
+So if the sampler follows the law, the p-value is at most x with probability at most x, for any x.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ATTACKS = ("likelihood", "lexical", "length")
 
 
 def law_p_value(of: Subject, texts: Sequence[str], pairs: NDArray[np.integer], loss: float) -> float | None:
-    """Return the p-value of rewrites under the stated law: the smallest of several p-values, times their number.
+    """Return the p-value of rewrites under the stated law: m times the smallest of m p-values.
 
     pairs: [n, 2], indices of texts; one text of each pair is rewritten. loss: the largest average loss over these pairs
     under the law, in nats. Returns None if the mechanism cannot compute the probabilities of its outputs, or if its

@@ -1,19 +1,19 @@
-"""The linkage attack, which matches people to their rewrites using side information, and the loss that it proves.
+"""The linkage attack, which uses side information to match people to their rewrites, and the loss that it proves.
 
 The facts about a person are statements about the author or subject of a text, or all other texts of its author (Xin et
-al., "A False Sense of Privacy", arXiv:2504.21035). For a **set**, N people are drawn uniformly, one text of each person
-is freshly rewritten, and the rewrites are shuffled. For each person an attack names the rewrite that fits the person's
-facts best. The value h of a set is the share of its N people who are linked to the right rewrite. Sets are independent,
-so h_1, ..., h_S are independent numbers in [0, 1] whose mean is the success rate. Betting gives an exact interval of
-the mean (`estimation/betting.py`), however the links within a set depend on each other. An interval over single links
-would be too narrow.
+al., "A False Sense of Privacy", arXiv:2504.21035). A **set** consists of N people drawn uniformly. One text of each
+person is freshly rewritten, and the rewrites are shuffled. For each person an attack names the rewrite that fits the
+person's facts best. The value h of a set is the share of its N people who are linked to the right rewrite. Sets are
+independent, so h_1, ..., h_S are independent numbers in [0, 1] whose mean is the success rate. Betting gives an exact
+interval of the mean (`estimation/betting.py`), however the links within a set depend on each other. An interval over
+single links would be too narrow.
 
-**The loss** is the loss of guessing one of N equally likely rewrites, with success rate p: ln((N - 1) p / (1 - p))
-(TeDA eq. 10). This is not a lower bound on the loss of one text, because exchanging two people's rewrites changes two
-texts. If the pure loss between any two texts is at most c, the loss by linking is at most 2 c. The reason: exchanging
-two positions in an arrangement of the rewrites moves a person to another position, and changes the likelihood of all
-rewrites by a factor of at most e^(2c). An average loss gives no such bound. The measured loss covers people drawn from
-the people given, with facts like theirs.
+**The loss** is that of guessing among N equally likely rewrites with success rate p: ln((N - 1) p / (1 - p))
+(TeDA eq. 10). The loss by linking is not a lower bound on the loss of one text, because exchanging two people's
+rewrites changes two texts. If the pure loss between any two texts is at most c, the loss by linking is at most 2 c. The
+reason: if two rewrites change places in the arrangement, a person moves to another position, and the likelihood of all
+rewrites changes by a factor of at most e^(2c). An average loss gives no such bound. The measured loss covers people
+drawn from the given people, with facts like theirs.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ STANDARD = LinkingDesign()
 
 
 def chosen_attacks(attacks: Attacks | None) -> dict[str, LinkingAttack]:
-    """Return linkage attacks by name (like `text_audit.chosen_attacks`); None for all that are installed."""
+    """Return linkage attacks by name (like `text_audit.chosen_attacks`); for None, all installed linkage attacks."""
     if attacks is None:
         attacks = [name for name in names(LINKING) if _installed(name)]
 
@@ -88,7 +88,7 @@ def chosen_attacks(attacks: Attacks | None) -> dict[str, LinkingAttack]:
 def linked(
     people: People, sets: NDArray[np.int64], rewrites: Sequence[str], attacks: Mapping[str, LinkingAttack], seed: int
 ) -> dict[str, NDArray[np.bool_]]:
-    """Return, by attack, True for each person linked to the right rewrite [sets, people].
+    """Return, for each attack, an array [sets, people] that is True for each person linked to the right rewrite.
 
     rewrites: the rewrites of the texts of all sets, concatenated; attacks see each set shuffled. Ties are broken at
     random.
@@ -128,8 +128,9 @@ def linking_loss(
 
     people: the facts about each person (`People.by_claims`, `People.by_author`). mechanism, epsilons, settings: as in
     `epsilometer.audit`; attacks: names in `epsilometer.attacks.linking`, paths or objects; all by default.
-    Returns a row per epsilon and attack, and one for the `strongest` of several attacks at a corrected level, with the
-    columns of `LINKS`. Raises UserError for values outside their range, before any model loads.
+    Returns a row per epsilon and attack, with the columns of `LINKS`. With several attacks, the row `strongest` reports
+    the best attack, with a level corrected for the choice. Raises UserError for values outside their range, before any
+    model loads.
     """
     if epsilons is not None:
         check_epsilons(epsilons)
@@ -152,8 +153,8 @@ def recorded_linking_loss(
 
     rewrites: columns original, rewrite and, if there are several budgets, epsilon (`external.recorded`). Each
     person is in at most one set, with one of their rewrites, so the number of people limits the number of sets (at most
-    `design.sets`). People are assumed to be independent. Returns the same as `linking_loss`. Raises UserError if
-    the recorded rewrites are of too few people for one set, before any model loads.
+    `design.sets`). People are assumed to be independent. Returns the same as `linking_loss`. Raises UserError if too
+    few people have recorded rewrites for one set, before any model loads.
     """
     people.check(design.among)
     chosen = chosen_attacks(attacks)
@@ -185,7 +186,7 @@ def recorded_linking_loss(
 
 
 def _rows(epsilon: float, people: People, outcomes: Mapping[str, NDArray[np.bool_]], of_each: float) -> pl.DataFrame:
-    """Return a row per attack, and one for the strongest of several. of_each: the error of each attack's interval."""
+    """Return a row per attack, and a row `strongest` for several. of_each: the error of each attack's interval."""
     shown: list[tuple[str, str | None, NDArray[np.bool_], float]]
     shown = [(name, None, right, of_each) for name, right in outcomes.items()]
     if len(outcomes) > 1:

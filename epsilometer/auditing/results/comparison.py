@@ -1,18 +1,19 @@
 """The comparison of two mechanisms on the same trials: McNemar's exact test (McNemar 1947).
 
 Both mechanisms are attacked on the same candidate sets with the same targets. The test uses only the trials in which
-the adversary is right about one mechanism but not about the other. If both leak equally, such a trial favours either
-with probability 1/2. Numeric outcomes, such as the share of right links in a set, are compared by the sign test, which
-equals McNemar's test for outcomes of 0 or 1. The sign test counts how often one outcome is larger, and ignores the
-size of the difference.
+the adversary is right about one mechanism but not about the other. If both mechanisms leak equally, each of these
+trials favours either mechanism with probability 1/2. Numeric outcomes, such as the share of right links in a set, are
+compared by the sign test, which equals McNemar's test for outcomes of 0 or 1. The sign test counts how often one
+outcome is larger than the other, and ignores the size of the difference.
 
 For the strongest attacks, "A leaks less than B" means that some attack on B succeeds more often than every attack on A.
-For one given attack on B this is an intersection-union test; its p-value is the largest of the one-sided p-values
-against the attacks on A (Berger 1982). Choosing the best of m attacks on B costs a factor of m (Bonferroni), and
-testing both directions a factor of 2.
+For one given attack on B, the test is an intersection-union test: its p-value is the largest of the one-sided p-values
+against the attacks on A (Berger 1982). The choice of the best of m attacks on B multiplies the p-value by m
+(Bonferroni), and the test of both directions by 2.
 
 An attack that is right less often than by chance (`below_chance`) distinguishes the candidates but names the wrong one.
-Its hits do not show that either mechanism leaks less, so its p-value and that of the strongest attacks are set to 1.
+Its hits do not show that either mechanism leaks less, so its p-value and the p-value of the strongest attacks are set
+to 1.
 
 Mechanisms are compared by the attacks that ran on both. Results of attacks on only one mechanism are reported
 separately: they measure the leak of that mechanism, not which of the two leaks less.
@@ -43,7 +44,7 @@ class Comparison:
     """The result of a paired comparison.
 
     first_only, second_only: the number of trials in which only the guess about the first (second) mechanism was right,
-    or its outcome was larger. p_value: two-sided.
+    or in which that mechanism's outcome was larger. p_value: two-sided.
     """
 
     trials: int
@@ -53,7 +54,7 @@ class Comparison:
 
 
 def compare(first: Outcomes, second: Outcomes) -> Comparison:
-    """Compare two mechanisms under one attack, or by another figure.
+    """Compare two mechanisms by the hits of one attack, or by the outcomes of another figure.
 
     first, second: the mechanisms' outcomes in the same trials. Raises ValueError if their lengths differ.
     """
@@ -67,7 +68,8 @@ def compare(first: Outcomes, second: Outcomes) -> Comparison:
 def compare_strongest(first: Mapping[str, Outcomes], second: Mapping[str, Outcomes]) -> Comparison:
     """Compare two mechanisms by the strongest attack on each, which may be different attacks.
 
-    first_only and second_only are counted for the two attacks with most successes, or the largest sum of outcomes.
+    first_only and second_only are counted for each mechanism's attack with most successes, or with the largest sum of
+    outcomes.
     """
     best = [max(outcomes.values(), key=lambda each: float(each.sum())) for outcomes in (first, second)]
     p = min(1.0, 2 * min(_leaks_less(first, second), _leaks_less(second, first)))
@@ -76,7 +78,7 @@ def compare_strongest(first: Mapping[str, Outcomes], second: Mapping[str, Outcom
 
 
 def _leaks_less(first: Mapping[str, Outcomes], second: Mapping[str, Outcomes]) -> float:
-    """Return the p-value that some attack on the second succeeds more often than every attack on the first."""
+    """Return the p-value for the finding that some attack on the second succeeds more often than all on the first."""
 
     def less(first: Outcomes, second: Outcomes) -> float:
         wins, losses = int((first > second).sum()), int((second > first).sum())
@@ -88,8 +90,8 @@ def _leaks_less(first: Mapping[str, Outcomes], second: Mapping[str, Outcomes]) -
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return adjusted p-values (Holm 1979).
 
-    If all findings with an adjusted p-value of at most alpha are reported, the probability that any is wrong is at most
-    alpha.
+    If all findings with an adjusted p-value of at most alpha are reported, some finding is wrong with probability at
+    most alpha.
     """
     p, count = np.asarray(p_values, float), len(p_values)
     order = np.argsort(p, kind="stable")
@@ -128,8 +130,8 @@ def lone_rows(
 ) -> list[dict[str, Any]]:
     """Return a row for each attack that ran on only one mechanism, with its loss at confidence 1 - alpha.
 
-    sides, names: the hits and the names of the first and the second mechanism. Columns as in `judged`; columns of a
-    comparison are None.
+    sides, names: the hits and the names of the first and the second mechanism. The columns are those of `judged`; the
+    columns of a comparison are None.
     """
     rows = []
     for side, other, name, spared in (
@@ -152,7 +154,7 @@ def lone_rows(
 def judged(rows: Sequence[Mapping[str, Any]], first: str, second: str, alpha: float) -> list[dict[str, Any]]:
     """Return the rows with two more columns: `p Holm`, corrected over all rows, and `finding`, a sentence.
 
-    The probability that any finding is wrong is at most alpha.
+    Some finding is wrong with probability at most alpha.
     """
     adjusted = holm([row["p value"] for row in rows])
     return [

@@ -1,7 +1,7 @@
 """The smallest difference of two success rates that a paired comparison detects with a stated probability.
 
-Each mechanism is a side of the comparison. A side wins a trial if only the guess about it is right, or if its outcome
-is larger.
+Each mechanism is a side of the comparison. A side wins a trial if only the guess about that mechanism is right, or if
+its outcome is larger.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from epsilometer.auditing.results.comparison import Comparison, Outcomes
 
 POWER = 0.9
 _STEP = 0.001
-_SPREAD = 9.0  # standard deviations on both sides of the mean; a binomial count lies outside with probability 1e-15
+_SPREAD = 9.0  # standard deviations on each side of the mean; a binomial count is farther away with probability 1e-15
 
 
 @dataclass(frozen=True)
 class _Pair:
     """A weaker and a stronger side of a test.
 
-    by_chance: the share of the trials in which chance alone lets the weaker side win; it lets the stronger side win
-    equally often. gap: a share of the trials that the stronger side wins in addition to the difference in question.
+    by_chance: the share of trials that the weaker side wins by chance alone; the stronger side wins equally many by
+    chance. gap: the share of trials that the stronger side wins in addition to these and to the difference in question.
     """
 
     trials: int
@@ -32,12 +32,12 @@ class _Pair:
     gap: float
 
     def missed(self, difference: float, level: float) -> float:
-        """Return the probability that the two-sided test at this level does not find the stronger side stronger."""
+        """Return the probability that the two-sided test at this level misses that the stronger side is stronger."""
         apart = 2 * self.by_chance + self.gap + difference
         mean, spread = self.trials * apart, _SPREAD * (self.trials * apart * (1 - apart)) ** 0.5
         low, high = max(0, int(mean - spread)), min(self.trials, int(mean + spread) + 1)
         count = np.arange(low, high + 1)
-        # For each number of differing trials: the largest minority that is still significant; -1 if none is.
+        # For each number of decided trials: the most wins of the losing side that are still significant, or -1.
         most = scipy.stats.binom.ppf(level / 2, count, 0.5) - 1
         most += 2 * scipy.stats.binom.cdf(most + 1, count, 0.5) <= level
         detected = scipy.stats.binom.cdf(most, count, self.by_chance / apart)
@@ -47,8 +47,9 @@ class _Pair:
 def least_difference(compared: Comparison, level: float, power: float = POWER) -> float:
     """Return the smallest difference of two success rates that the test detects at a level with probability `power`.
 
-    Assumes that chance alone lets each side win as often as the weaker side wins in `compared`, and that only the
-    stronger side wins further trials. Accurate to a thousandth; 1 if no difference is detected with this probability.
+    Assumes that by chance alone, each side wins as often as the weaker side wins in `compared`, and that only the
+    stronger side wins further trials. The result is accurate to a thousandth; it is 1 if no difference is detected with
+    this probability.
     """
     by_chance = min(compared.first_only, compared.second_only) / compared.trials
     return _least([_Pair(compared.trials, by_chance, 0.0)], level, power)
@@ -61,9 +62,10 @@ def least_of_strongest(
 
     first, second: the outcomes of one or more attacks on each mechanism. level: the level of the p-value, after any
     correction over several comparisons. The difference is detected in either direction with probability `power` or
-    more. Assumes that the two mechanisms leak equally in these trials, so chance alone makes the strongest attacks
-    disagree. Also assumes that, on the mechanism with the smaller loss, each other attack is weaker than the strongest
-    by the same margin as here. Accurate to a thousandth; 1 if no difference is detected.
+    more. Assumes that the two mechanisms leak equally in these trials, so that the strongest attacks disagree by chance
+    alone. Also assumes that, on the mechanism with the smaller loss, each other attack is weaker than the strongest
+    attack by the same margin as in these trials. The result is accurate to a thousandth; it is 1 if no difference is
+    detected.
 
     The finding needs a significant test of the strongest attack on one mechanism against each attack on the other. The
     probabilities that these tests miss the difference are added (union bound), so the tests may depend on each other.

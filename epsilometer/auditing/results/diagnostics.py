@@ -1,6 +1,6 @@
 """Anomalies of an audit that deserve a look: unusual outputs, and loss curves with an unusual shape.
 
-They neither prove nor refute a claim. Losses are in nats.
+An anomaly neither proves nor refutes a claim. Losses are in nats.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from epsilometer.text.words import words
 STRONGEST = "strongest"  # among the attacks that see only the released view
 STRONGEST_INSIDE = "strongest_inside"  # among all attacks, including those that see latents or a provider's view
 CHOSEN = (STRONGEST, STRONGEST_INSIDE)
-_FLAT = 4.0  # budgets that differ by this factor should not give the same loss
-_MANY = 0.5  # smallest share of unchanged outputs, or of equal outputs, that is reported
-_SOME = 0.01  # smallest share of empty outputs that is reported
+_FLAT = 4.0  # budgets that differ by at least this factor should not give the same loss
+_MANY = 0.5  # smallest reported share of unchanged outputs, or of equal outputs
+_SOME = 0.01  # smallest reported share of empty outputs
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Outputs:
 def describe(
     originals: Sequence[str], rewrites: Sequence[str], units: NDArray[np.integer] | None, latents: Latents | None
 ) -> Outputs:
-    """Describe rewrites. originals, rewrites: one of each per trial. units: [trials], numbers of units."""
+    """Describe rewrites. originals, rewrites: one text and one rewrite per trial. units: [trials], numbers of units."""
     count = len(rewrites)
     return Outputs(
         words=sum(len(words(text)) for text in originals) / count,
@@ -91,8 +91,8 @@ def signal_to_noise(latents: Latents, rows: int = 512) -> float:
 def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, int, int]]:
     """Return (right, wrong, trials, first) for each pair of attacks of which only the first was right in some trial.
 
-    right and wrong are names of attacks, trials is the number of such trials, and first the index of the earliest.
-    Argument: for each attack, bool [trials], True for a right guess.
+    In the result, right and wrong are names of attacks, trials is the number of these trials, and first is the index of
+    the earliest. The argument holds, for each attack, bool [trials], True for a right guess.
     """
     pairs = []
     for winner, loser in permutations(sorted(right), 2):

@@ -1,9 +1,9 @@
-"""A check that a mechanism does not behave differently in an audit: trials are rerun as in a release.
+"""A check that a mechanism behaves the same in an audit and in a release: some trials are rerun as in a release.
 
 An audit rewrites the same texts many times, under seeded noise; a release rewrites each text once. A mechanism that
 protects texts only if they repeat, or only if the noise has a seed, would pass every other test. So some trials are run
-again in batches of distinct texts under the operating system's noise. If the mechanism treats both runs alike,
-each attack has the same success rate in both (McNemar's exact test).
+again in batches of distinct texts under the operating system's noise. If the mechanism treats both runs alike, each
+attack has the same success rate in both runs (McNemar's exact test).
 
 An audit of a black box cannot detect other dependences, such as on the day or on the number of texts rewritten so far.
 """
@@ -36,9 +36,9 @@ UNSEEN = (
 class Noticed:
     """The comparison of the audit with the rerun.
 
-    attack: the attack whose success differs most. trials, distinct: the attack's shares of right guesses in the audit
-    and in the rerun. texts: the number of rerun texts. p_value: corrected for the number of attacks (Bonferroni).
-    least: the smallest difference that would be detected with probability .9.
+    attack: the attack whose success rate differs most between the two runs. trials, distinct: the attack's shares of
+    right guesses in the audit and in the rerun. texts: the number of rerun texts. p_value: corrected for the number of
+    attacks (Bonferroni). least: the smallest difference that would be detected with probability .9.
     """
 
     attack: str
@@ -90,10 +90,10 @@ def noticed(
     *,
     guesses: Mapping[str, Guesses],
 ) -> Noticed:
-    """Rerun trials on distinct texts, and compare the attacks' success with the audit's.
+    """Rerun trials on distinct texts, and compare the attacks' success rates with those in the audit.
 
-    knowledge: the knowledge in all trials, without tables of likelihoods. guesses: the audit's guesses at this epsilon,
-    by attack.
+    knowledge: the adversary's knowledge in all trials, without tables of likelihoods. guesses: the audit's guesses at
+    this epsilon, by attack.
     """
     assert knowledge.mechanism is not None
     parts = batches(trials)

@@ -1,11 +1,12 @@
 """The rows of an audit: each attack's guesses, the loss that they prove, and the claim. Losses are in nats.
 
-`loss` is the loss of guessing (delta is always 0): a large claimed delta would lower it. The verdict on a claim uses
-the claim's delta. So does `loss_at_delta` (TeDA eq. 11), which may be compared with the claim's epsilon.
+`loss` is the loss of guessing. Its delta is always 0, since a large claimed delta would lower the loss. The verdict on
+a claim uses the claim's delta. So does `loss_at_delta` (TeDA eq. 11), which may be compared with the claim's epsilon.
 
 The loss, the verdict and all comparisons are based on hits. If the mechanism's law is known, `posterior_loss` and the
-two columns after it have narrower intervals, but rely on that law; these columns are null if hits refute the law
-(`posteriors`). `estimates` makes the rows for `epsilometer.audit`, the stages and the re-audit (schema `ESTIMATES`).
+next two columns give a narrower interval that relies on this law; these columns are null if hits or outputs refute the
+law (`posteriors`). `estimates` makes the rows for `epsilometer.audit`, the stages and the re-audit (schema
+`ESTIMATES`).
 """
 
 from __future__ import annotations
@@ -50,13 +51,13 @@ _POSTERIOR = ("posterior_loss", "posterior_point", "posterior_upper")
 class Attacked:
     """A mechanism's rewrites at one epsilon, attacked in n trials.
 
-    of:        names of the data set and the mechanism; with epsilon they identify the rows.
+    of: names of the data set and the mechanism, which identify the rows together with epsilon.
     stated:    the mechanism's statements at this epsilon.
     words:     [texts], the number of words of each audited text.
     claims:    [n], the loss claimed for each trial in nats (`verdicts.trial_claims`); None if the mechanism is unknown.
     guesses:   by attack, its guesses in the n trials.
     sees:      by attack, the view that it reads.
-    validated: by attack, True if it was validated for this number of candidates.
+    validated: by attack, True if the attack was validated for this number of candidates.
     fpr:       as in `Design`.
     """
 
@@ -75,10 +76,10 @@ class Attacked:
 def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
     """Return the rows of a whole audit, with verdicts. alpha: the error of each interval, and of all verdicts at once.
 
-    For each mechanism and epsilon there is a row for each attack, and up to two for the strongest of them. The row
+    For each mechanism and epsilon there is a row for each attack, and up to two rows for the strongest attack. The row
     `strongest` is about the attack with most successes among the m attacks that see only the released view, at level
-    alpha / m; there is no such row if no attack sees only that view. `strongest_inside` is the same over all attacks.
-    `best_attack` is the name of the chosen attack. In these rows `worst_output` is the largest of the m attacks'
+    alpha / m. If no attack sees only that view, this row is missing. The row `strongest_inside` is the same over all
+    attacks. In both rows, `best_attack` names the chosen attack, and `worst_output` is the largest of the m attacks'
     values, at the same level. `delta_at_4_low` is about the attack that proved most in the first half of the trials,
     and `delta_at_4_high` covers all m attacks. prior: the probabilities of the slots, as in `Design`; with a prior
     `worst_output` and the tail are null.
@@ -87,7 +88,7 @@ def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = Non
 
 
 def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
-    """Return the rows of a mechanism at one epsilon, without verdicts: these need all rows of an audit (`judge`)."""
+    """Return the rows of a mechanism at one epsilon, without verdicts, which need all rows of an audit (`judge`)."""
     stated, trials = attacked.stated, attacked.trials
     count, candidates = trials.candidates.shape
     right = {name: guess.slots == trials.target for name, guess in attacked.guesses.items()}
@@ -148,9 +149,9 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
 
 
 def _expected(attacked: Attacked, prior: Prior | None) -> tuple[int, float | None]:
-    """Return the number of trials that the claim covers, and the largest expected number of successes under it.
+    """Return the number of trials that the claim covers, and the largest expected number of successes under the claim.
 
-    The latter is None without a claim.
+    The expected number is None without a claim.
     """
     stated, claims = attacked.stated, attacked.claims
     if not stated.claimed or claims is None:
@@ -179,7 +180,7 @@ def _tested(attacked: Attacked, of: str, expected: float, prior: Prior | None) -
 
 
 def _tail(attacked: Attacked, among: Sequence[str], alpha: float | None) -> dict[str, float | None]:
-    """Return the bounds of `tail.ends` by these attacks; None if not testable, or if alpha is None."""
+    """Return the bounds of `tail.ends` for these attacks; None if nothing is testable, or if alpha is None."""
     trials, guesses = attacked.trials, [attacked.guesses[name] for name in among]
     scored = [Scored(guess.slots == trials.target, guess.scores) for guess in guesses]
     both = None if alpha is None else ends(scored, trials.candidates.shape[1], alpha)
@@ -193,10 +194,10 @@ def _rates(attacked: Attacked, attack: str, alpha: float) -> dict[str, float | N
 
 
 def judge(table: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
-    """Return the rows of a whole audit with verdicts, refutable claims, and the number of trials that a test needs.
+    """Return the rows of a whole audit with verdicts, the largest refutable claims, and the trials that a test needs.
 
     All rows with a claim share alpha (`verdicts.divisor`), except the rows of the strongest attacks, which repeat the
-    verdicts of other rows. In the same way, all rows with a law share alpha for the tests of laws.
+    verdicts of other rows. Likewise, the tests of laws share alpha, in equal parts.
     """
     own = [row for row in table if row["attack"] not in CHOSEN]
     tests = [row for row in own if row["expected"] is not None]
@@ -216,7 +217,7 @@ def judge(table: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None 
 def _by_law(
     posteriors: NDArray[np.float64] | None, figures: Estimate, level: float, p: float | None
 ) -> dict[str, float | None]:
-    """Return the columns of an attack's posteriors, all None without a law. p: the p-value of the law by hits."""
+    """Return the columns of an attack's posteriors, all None without a law. p: the p-value of hits under the law."""
     if posteriors is None or not p:  # p = 0: some output is impossible under the law
         return {**dict.fromkeys(_POSTERIOR), "departure_p": p}
     average = averaged(figures.successes, posteriors, figures.candidates, level)
@@ -238,7 +239,7 @@ def _departed(row: Mapping[str, Any], level: float) -> dict[str, Any]:
 def _judged(row: Mapping[str, Any], level: float, least: float, prior: Prior | None) -> dict[str, Any]:
     """Return the columns of a row's verdict.
 
-    level: the level of each test. least: the level of each test if all claims were testable.
+    level: the level of each test. least: the level that each test would have if all claims were testable.
     """
     trials, expected = row["trials"], row["expected"]
     if expected is None:

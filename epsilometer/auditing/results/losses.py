@@ -62,7 +62,7 @@ _PLAIN = pl.Config(
 
 
 def presented(table: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """Return these columns as text, with numbers as `core.rounding.written` writes them; missing values are empty."""
+    """Return these columns as text. `core.rounding.written` formats the numbers, and missing values are empty."""
     ceilings = table["ceiling"] if "ceiling" in table.columns else [None] * len(table)
     return pl.DataFrame(
         {
@@ -74,7 +74,7 @@ def presented(table: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def chosen(wanted: str | None, there: Sequence[str], short: Sequence[str]) -> Sequence[str]:
-    """Return the columns of a user's comma-separated list, every column for `all`, or the short list for None.
+    """Return the columns named in a comma-separated list, every column for `all`, or the short list for None.
 
     Raises UserError for an unknown column.
     """

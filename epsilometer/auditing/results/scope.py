@@ -26,8 +26,8 @@ class Scope:
     def of(self) -> str | None:
         """LAW or DEPLOYMENT: the scope of the verdict's error probabilities; None with too few repeated texts to tell.
 
-        If a deployment repeats its answers, trials sample only its texts: another deployment with the same law but
-        other answers may be on the other side of the limit.
+        If a deployment repeats its answers, trials sample only this deployment's texts: another deployment with the
+        same law but other answers may be on the other side of the limit.
         """
         if self.memory is None:
             return None

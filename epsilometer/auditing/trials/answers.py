@@ -1,6 +1,7 @@
 """Counts of rewrites without content: withheld, truncated, empty, or the same for every text.
 
-Attacks learn nothing from such a rewrite, so it lowers every loss. Each audit counts them and reports the counts.
+Attacks learn nothing from a rewrite without content, so it lowers every loss. Each audit counts and reports these
+rewrites.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from epsilometer.core.mechanism import Repeated, Rewrites
 from epsilometer.core.outcomes import UNUSABLE
 from epsilometer.runtime.progress import note, warn
 
-_PAIR = 2  # number of distinct texts to remember, enough to detect that not all are equal
+_PAIR = 2  # number of distinct texts to remember: two are enough to detect that not all texts are equal
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Counts over some rewrites; they can be added.
+    """Counts over some rewrites. Two `Answers` can be added.
 
     rewrites:   the number of rewrites.
     withheld:   answers that a service refused or filtered.
     truncated:  other answers that a service truncated at its length limit.
     empty:      other rewrites without a visible character.
-    missing:    withheld, truncated and empty answers of a service or a model. An empty rewrite of a function or a
-                program may be intended, and is not counted here.
+    missing:    withheld, truncated and empty answers of a service or a model. An empty rewrite by a function or a
+                program may be intended, and does not count as missing.
     reasoning:  rewrites that contain a model's marked reasoning.
     apart:      answers whose reasoning is not part of the rewrite.
     sources, released: at most two distinct texts and rewrites.
@@ -173,7 +174,7 @@ class Tally:
             say(answers, at_budget(epsilon))
 
     def say_memory(self) -> None:
-        """Print the effect of repeated answers on the figures of an audit, by epsilon."""
+        """Print, for each epsilon, the effect of repeated answers on an audit's figures."""
         for epsilon, recollection in self._recollections.items():
             memory = recollection.memory
             if memory is not None and memory.repeated and not self._by_epsilon[epsilon].constant:
@@ -182,6 +183,6 @@ class Tally:
 
 
 def say(answers: Answers, place: str = "") -> None:
-    """Print the sentences on standard error, with a warning about missing answers. place: text after each sentence."""
+    """Print the sentences on standard error, those on missing answers as a warning. place: text after each sentence."""
     for sentence in answers.sentences:
         (warn if answers.missing and sentence == answers.lacking else note)(f"{sentence}{place}")

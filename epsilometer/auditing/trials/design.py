@@ -19,17 +19,17 @@ from epsilometer.runtime.progress import note
 class Design:
     """The settings for drawing and judging trials.
 
-    candidates:  the size k of a candidate set, or "all" to make all k texts candidates in every trial. Then right
-                 guesses in T trials prove up to about ln(k - 1) + ln T - ln ln(2 / alpha) nats.
+    candidates:  the size k of a candidate set, or "all" to make all k texts candidates in every trial. With "all",
+                 right guesses in T trials prove up to about ln(k - 1) + ln T - ln ln(2 / alpha) nats.
     temperature: the temperature of Probabilistic Transition Sampling (TeDA App. C). Candidates are dissimilar below 0,
-                 similar above 0, and uniform at 0, which needs no embeddings.
+                 similar above 0, and uniform at 0. Temperature 0 needs no embeddings.
     alpha:       the error probability of each interval.
     seed:        part of the name of every random stream.
     fpr:         the false positive rate at which the true positive rate is measured (`roc`).
-    prior:       the probability, known to the adversary, that each of the k slots holds the source; None if equal.
-                 With a prior, losses are those of `successes.success_bound`.
+    prior:       for each of the k slots, the probability, known to the adversary, that it holds the source; None for
+                 equal probabilities. With a prior, losses are computed by `successes.success_bound`.
 
-    Raises UserError for values outside their range. Drawing sets checks that there are at least k texts.
+    Raises UserError for values outside their range. Only the drawing of sets checks that there are at least k texts.
     """
 
     candidates: int | Literal["all"] = 2
@@ -103,7 +103,7 @@ def check_design(design: Design) -> None:
 
 
 def as_installed(design: Design) -> Design:
-    """Return the design, with temperature 0 and a note on standard error if it needs a missing sentence encoder.
+    """Return the design. If it needs a missing sentence encoder, set temperature 0, with a note on standard error.
 
     Raises UserError for an invalid design.
     """

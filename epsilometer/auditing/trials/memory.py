@@ -3,8 +3,8 @@
 Intervals assume that trials are independent draws of the mechanism. If a mechanism stores its answers (a response
 cache, noise seeded by the text, consistent pseudonyms) or is deterministic, there is only one draw per text. Intervals
 over trials then describe this deployment with its stored answers. An audit cannot distinguish stored from deterministic
-answers, so messages mention both. The number of texts is then the number of draws from the mechanism's law
-(`text_audit.loss_of_law`), provided that each text has a separate answer.
+answers, so messages mention both possibilities. If each text also has a separate answer, the number of texts is the
+number of draws from the mechanism's law (`text_audit.loss_of_law`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from epsilometer.text.words import words
 
 FRESH, CONSTANT, IDENTITY = "draws anew", "constant", "identity"
 BY_TEXT, BY_WORD = "one answer a text", "one answer a word"
-REPEATS = 59  # repeats without a new answer: at most 5 % of repeats have a new one, at 95 % confidence
-_WORDS = 3  # this many changed words, each in two or more texts, show that answers are per word
+REPEATS = 59  # if no repeat of so many has a new answer, at most 5 % of all repeats have one, at 95 % confidence
+_WORDS = 3  # if this many words, each in two or more texts, are replaced consistently, answers are per word
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Recollection:
 
     @property
     def memory(self) -> Memory | None:
-        """The mechanism's memory; None for fewer than REPEATS repeats, unless one of them differs."""
+        """The mechanism's memory; None for fewer than REPEATS repeats, unless some repeat has another answer."""
         if self.changed:
             return Memory(FRESH, len(self.answers), self.repeats, self.changed)
         return Memory(_kind(self.answers), len(self.answers), self.repeats) if self.repeats >= REPEATS else None
@@ -98,9 +98,9 @@ def _kind(answers: Mapping[str, str]) -> str:
 
 
 def _by_word(answers: Mapping[str, str]) -> bool:
-    """Return True if each word that several texts share has one replacement in all of them, and at least _WORDS change.
+    """Return True if each word in several texts has one replacement in all of them, and at least _WORDS words change.
 
-    Only texts whose rewrite has equally many words are compared, since words are compared by their place.
+    Only texts whose rewrite has as many words as the text are compared, since words are compared by their place.
     """
     became: dict[str, set[str]] = {}
     texts_of: dict[str, set[str]] = {}

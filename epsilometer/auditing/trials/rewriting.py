@@ -79,10 +79,9 @@ def rewrite_blocks(
 ) -> Iterator[Block]:
     """Yield the rewrites of all trials, block by block.
 
-    Trials of one text are consecutive, so a mechanism does the work that depends only on the text, such as a forward
-    pass, only once per text. A trial's rewrite depends neither on its block nor on the engine. The joined blocks have
-    the same trials in the same order for any block size. build: makes the mechanism, in this process or once in each
-    worker.
+    Trials of one text are consecutive. So work that depends only on the text, such as a forward pass, is done only once
+    per text. A trial's rewrite depends neither on its block nor on the engine. The joined blocks have the same trials
+    in the same order for any block size. build: makes the mechanism, in this process or once in each worker.
     """
     parts = slices(job.source, block, engine.workers)
     for done in run(partial(_rewriter, build, job), parts, engine, "rewrite"):
@@ -118,12 +117,12 @@ def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rew
 
 
 def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
-    """Yield the blocks of a job; the speed of earlier blocks determines the size of the next."""
+    """Yield the blocks of a job; the speed of earlier blocks determines the size of the next block."""
     shares = isinstance(mechanism, RewritesGrid)
     order = np.argsort(job.source.astype(np.min_scalar_type(len(job.texts))), kind="stable")
     source = job.source[order]
     effort = np.array([len(text) + 1 for text in job.texts])[source]
-    if shares:  # the first trial of a text does the work for all trials of it
+    if shares:  # the first trial of a text does the work for all trials of this text
         effort[1:][source[1:] == source[:-1]] = 0
     done, begin = np.append(0, np.cumsum(effort)), 0
     with PacedWork("rewrite", effort.sum(), partial(_shorter, job, shares)) as pace:
@@ -147,7 +146,7 @@ def _shorter(job: Job, shares: bool, seconds: float) -> str:
     trials, texts, aim = len(job.source), len(np.unique(job.source)), max(seconds / 10, min(60, seconds / 2))
     ways = []
     for fewer in (n for n in _ROUND if n < trials):
-        # If work is shared, this is an upper bound of the share of time, since some work is per trial.
+        # If work is shared, `share` is an upper bound of the share of time, since some work is per trial.
         share = _length(job, fewer) / _length(job, trials) if shares else fewer / trials
         if share * seconds <= 1.01 * aim:
             ways.append(f"with {fewer} trials about {span(share * seconds)}")
@@ -169,7 +168,7 @@ def _length(job: Job, trials: int) -> int:
 
 
 def _own(output: Rewrites, private: Repeated) -> Rewrites:
-    """Check the output, and return it with a copy of its list of texts, so no later call changes it."""
+    """Check the output, and return it with a copy of its list of texts, which no later call can change."""
     _check(output, private)
     if output.outcomes is not None:
         _check_outcomes(output.outcomes, output.texts, private)

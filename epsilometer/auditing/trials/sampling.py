@@ -2,9 +2,9 @@
 
 The first candidate is uniform. Each further candidate x is drawn with probability proportional to exp(lambda * sum of
 ln P(x | s) over the candidates s chosen so far), where P(x | s) is a softmax of minus the cosine distance (TeDA eqs. 13
-to 17). The normalisers of P(. | s) do not depend on x and cancel, so the weight is exp(lambda * sum of cosines). With
-lambda (the temperature) -10,000 the least similar text is chosen, with 0 a uniform one, and with +10,000 the most
-similar one.
+to 17). The normalisers of P(. | s) do not depend on x and cancel, so the weight is exp(lambda * sum of cosines). If
+lambda (the temperature) is -10,000, the least similar text is chosen; if it is 0, a uniform text; and if it is +10,000,
+the most similar text.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _TRIALS = 1 << 14  # trials processed at a time, to fit in the cache
 _BLOCK = 1 << 23  # similarities in one matrix product: enough rows for full speed (float32: 32 MB)
 _ROWS = 64  # fewest rows of a matrix product
 _GRAM = 1 << 26  # all similarities are computed once if there are at most this many (float32: 256 MB)
-_GRID = 2.0**20  # cosines are rounded to 1 / _GRID, so trials are equal on all machines, and sums exact in float32
-_REACH = 80  # texts this many nats below the likeliest one are never drawn: e^-80 is negligible
+_GRID = 2.0**20  # cosines are rounded to 1 / _GRID, so trials are equal on all machines, and sums are exact in float32
+_REACH = 80  # texts this many nats below the likeliest text are never drawn: e^-80 is negligible
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,9 @@ def sample(
     groups:     [texts] or None. All texts of a set are from one group (such as texts with equally many words). Texts of
                 groups with fewer than `candidates` members are never drawn.
 
-    Memory: O(count * candidates), plus the similarities of all texts if there are at most 8,192, else blocks of them.
-    Raises UserError if `count` < 1, if `candidates` is below 2 or above the number of texts, or if no group is
-    large enough.
+    Memory: O(count * candidates), plus the similarities of all texts if there are at most 8,192 texts, else blocks of
+    similarities. Raises UserError if `count` < 1, if `candidates` is below 2 or above the number of texts, or if no
+    group is large enough.
     """
     total = len(embeddings)
     _check(total, count, candidates)
@@ -118,7 +118,7 @@ def sample(
     pools = [vectors if groups is None else vectors[texts] for texts in members]
     noise = Noise.named(count, seed, "trials")
     places, target = np.empty((count, candidates), np.int32), np.empty(count, np.int16)
-    # If cosines are needed, processing all trials at once saves work, since many begin with the same text.
+    # If cosines are needed, processing all trials at once saves work, since many trials begin with the same text.
     step = count if temperature else _TRIALS
     for part in (slice(start, start + step) for start in range(0, count, step)):
         uniforms = noise[part].uniforms(candidates + 1)
@@ -134,7 +134,7 @@ def _places(
 ) -> NDArray[np.integer]:
     """Return sets [n, k] of indices over all pools, from uniforms [n, k]. pools: the embeddings of each pool.
 
-    The first text is drawn among all pools, the others from its pool.
+    The first text of a set is drawn among all pools, and the other texts from the first text's pool.
     """
     first = (uniforms[:, 0] * sum(map(len, pools))).astype(np.int64)
     if len(pools) == 1:
@@ -169,7 +169,7 @@ def furthest(embeddings: NDArray[np.float32], groups: NDArray[np.integer] | None
 def matched(candidates: NDArray[np.integer], words: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Return [count]: True if all candidates of a trial have equally many words. words: [texts], numbers of words.
 
-    Mechanisms on single words keep the number of words, so this number may reveal the source.
+    Mechanisms on single words keep the number of words, which may reveal the source.
     """
     if is_shared(candidates):
         return np.full(len(candidates), matched(candidates[:1], words)[0])
@@ -180,10 +180,10 @@ def matched(candidates: NDArray[np.integer], words: NDArray[np.integer]) -> NDAr
 
 
 def variety(candidates: NDArray[np.integer]) -> dict[str, float]:
-    """Return the number of texts that serve as distractors, and the share of slots that the five most-used fill.
+    """Return the number of texts that serve as distractors, and the share of slots that the five most-used texts fill.
 
-    candidates: [count, k]. The first candidate of a set is uniform, so only the others are counted. If a few texts fill
-    most slots, losses are averages over pairs with these texts, and not over all pairs.
+    candidates: [count, k]. The first candidate of a set is uniform, so only the other candidates are counted. If a few
+    texts fill most slots, losses are averages over pairs with these texts, and not over all pairs.
     """
     if is_shared(candidates):
         return {"distinct": candidates.shape[1], "five_commonest": min(1.0, 5 / candidates.shape[1])}
@@ -208,7 +208,7 @@ def _extend(
     ascending = first[order]
     starts = np.append(True, ascending[1:] != ascending[:-1])
     singles, state = ascending[starts], np.cumsum(starts) - 1
-    # The matrix of all similarities is symmetric, so it takes half the work of computing its rows one by one.
+    # The matrix of all similarities is symmetric, so computing it takes half the work of its rows one by one.
     whole = texts**2 <= _GRAM and (more > 1 or 2 * len(singles) > texts)
     gram = _scores(embeddings, embeddings, temperature) if whole else None
     rows = max(1, _CELLS // texts) if whole else max(_ROWS, _BLOCK // texts)
@@ -237,7 +237,7 @@ def _extend(
 
 
 def _scores(left: NDArray[np.float32], right: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
-    """Return cosines [n, m] in units of the grid, times the temperature's sign: the largest is the likeliest."""
+    """Return cosines [n, m] in units of the grid, times the temperature's sign; the likeliest text has the largest."""
     product: NDArray[np.float32] = left @ right.T
     product *= np.float32(math.copysign(_GRID, temperature))
     return np.rint(product, out=product)
@@ -249,7 +249,8 @@ def _draw(
     """Return indices of texts [n], one per uniform [n], drawn from softmax(slope * score[state]).
 
     score: [states, texts], -inf for texts that must not be drawn. state: [n], the row of `score` for each uniform,
-    ascending. Only texts within _REACH nats of a row's largest score are used; they are few if the slope is large.
+    ascending. Only texts within _REACH nats of a row's largest score are used; these texts are few if the slope is
+    large.
     """
     states, texts = score.shape
     out = np.empty(len(uniform), np.int64)

@@ -1,6 +1,6 @@
 """Notes on truncated texts, out-of-vocabulary words and languages that components do not read.
 
-A low loss on texts that a component hardly reads means little.
+If a component hardly reads the texts, a low loss means little.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def say(counts: Unread) -> None:
 
 
 def say_language(texts: Sequence[str], parts: Mapping[str, Any]) -> None:
-    """Warn if the texts are not English, but some of these components do not read other languages.
+    """Warn if the texts are not English, but some of these components read only English.
 
     parts: attacks, metrics or mechanisms, by name.
     """

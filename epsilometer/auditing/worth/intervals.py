@@ -1,11 +1,11 @@
 """Intervals of means, shares and F1 over the measured texts, clustered by their source.
 
-Several rewrites of one text are not independent observations, so whole texts are resampled, with all of their rewrites.
-Means and F1 have BCa bootstrap intervals (Efron 1987) over these clusters. Shares have Clopper and Pearson's interval
-with the effective number of observations; that number is corrected for its uncertainty with few clusters (Korn and
-Graubard 1998). A bootstrap gives no interval for an event that was never observed. A bootstrap over fewer than `_FEW`
-clusters understates the variation. Then means have Student's interval if it is wider, and F1 is bounded by intervals of
-shares.
+Several rewrites of one text are not independent observations. So texts are resampled as clusters, each with all of its
+rewrites. Means and F1 have BCa bootstrap intervals (Efron 1987) over these clusters. Shares have Clopper and Pearson's
+interval with the effective number of observations; if there are few clusters, this number is corrected for its
+uncertainty (Korn and Graubard 1998). A bootstrap gives no interval for an event that was never observed. With fewer
+than `_FEW` clusters, a bootstrap understates the variation. In this case, means have Student's interval if that is
+wider, and F1 is bounded by intervals of shares.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from scipy.stats import t as student
 
 _RESAMPLES = 4_999  # (resamples + 1) * alpha / 2 is whole for usual alphas, so bounds are order statistics
 _BEYOND = 5  # fewest resamples beyond each bound for a reliable bound
-_FEW = 20  # with fewer sources, a bootstrap interval covers less often than stated
+_FEW = 20  # with fewer sources, a bootstrap interval covers the mean less often than stated
 _BATCH = 500  # resamples held in memory at a time
 
 
 def mean_interval(values: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[float, float, float]:
     """Return the mean, and its lower and upper bound at confidence 1 - alpha.
 
-    values: [n], at least one. sources: [n], the source text of each value. If all values are 0 or 1, the interval is
-    the one of a share. For one source, or equal values, both bounds are the mean.
+    values: [n], at least one. sources: [n], the source text of each value. If all values are 0 or 1, the result is that
+    of `share_interval`. Otherwise, for one source or equal values, both bounds are the mean.
     """
     x, (_, source) = np.asarray(values, float), np.unique(np.asarray(sources), return_inverse=True)
     if np.isin(x, (0, 1)).all():
@@ -59,8 +59,8 @@ def share_interval(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[f
 def clustered_share(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[float, float, float]:
     """Return the share of 1s, and its lower and upper bound. hits, sources: [n], at least one.
 
-    The interval is BCa over sources. It is that of `share_interval` instead if each source occurs once, if sources are
-    few, if all resamples are equal, or if alpha is too small for the number of resamples.
+    The interval is BCa over sources. The interval of `share_interval` replaces it if each source occurs once, if
+    sources are few, if all resamples are equal, or if alpha is too small for the number of resamples.
     """
     x, (_, source) = np.asarray(hits, float), np.unique(np.asarray(sources), return_inverse=True)
     share, low, high = share_interval(x, source, alpha)
@@ -74,13 +74,14 @@ def clustered_share(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[
 def f1_interval(
     truth: NDArray[np.integer], guesses: NDArray[np.integer], classes: int, alpha: float, *, sources: ArrayLike
 ) -> tuple[float, float]:
-    """Return the interval of the mean macro F1 of these classifiers, over test texts, at confidence 1 - alpha.
+    """Return the interval, over test texts, of the mean macro F1 of these classifiers, at confidence 1 - alpha.
 
     truth: [n] indices of classes, at least one. guesses: [classifiers, n]. sources: [n], a label shared by dependent
     texts, such as their author. The interval covers the score of these classifiers on other texts, not the scores of
     other classifiers. If no classifier errs, if texts come from few sources, or if all resamples have the same errors,
-    the interval is wider: its lower bound is that of the share of texts that all classifiers get right, and its upper
-    bound is that of the share that any classifier gets right.
+    the interval is widened by means of two shares. Its lower bound is then at most the lower bound of the share of
+    texts that all classifiers get right. Its upper bound is at least the upper bound of the share that any classifier
+    gets right.
     """
     source = _in_order(sources)
     every, clusters = np.arange(classes), int(source.max()) + 1
@@ -109,7 +110,7 @@ def f1_interval(
 
 
 def _in_order(sources: ArrayLike) -> NDArray[np.int64]:
-    """Number the sources [n] in the order of their first occurrence, so names do not affect resampling."""
+    """Number the sources [n] in the order of their first occurrence, so that names do not affect resampling."""
     _, first, source = np.unique(np.asarray(sources), return_index=True, return_inverse=True)
     numbers: NDArray[np.int64] = first.argsort().argsort()[source]
     return numbers
@@ -123,7 +124,7 @@ def _sums(values: NDArray[Any], source: NDArray[np.int64]) -> NDArray[np.float64
 
 
 def _mean_over_sources(x: NDArray[np.float64], source: NDArray[np.integer], alpha: float) -> tuple[float, float]:
-    """Return the BCa interval of a mean over two or more sources; with few sources, its union with Student's."""
+    """Return the BCa interval of a mean over two or more sources; with few sources, joined with Student's interval."""
     sums, counts = np.bincount(source, x), np.bincount(source)
 
     def statistic(rows: NDArray[np.int64], axis: int) -> NDArray[np.float64]:

@@ -1,17 +1,18 @@
-"""Verbatim leakage: the number of identifiers in the texts that survive in their rewrites.
+"""Verbatim leakage: counts of the texts' identifiers that survive in the rewrites.
 
-Identifiers are those that the corpus records (columns `identifiers` and `identifier_kinds`), and matches of patterns
+Identifiers are recorded by the corpus (columns `identifiers` and `identifier_kinds`), or match patterns
 (`text.identifiers`). Names have no pattern, so only recorded names are counted. A match that overlaps a recorded
 identifier counts as that identifier.
 
 An identifier survives if the canonical form of the rewrite contains the canonical form of the identifier
-(`text.identifier_matching`). Partial survival is counted separately, in the column `partly`. Other spellings are not
-counted, so the share is a lower bound of the leak. A word that a mechanism outputs by chance also counts ("may", for a
-person called May). If a corpus records which mentions refer to the same entity (column `identifier_entities`), all
-mentions of an entity are one identifier, which is masked only if every mention is (Pilan et al. 2022).
+(`text.identifier_matching`). Partial survival is counted separately, in the column `partly`. Identifiers in other
+spellings are not counted, so the share is a lower bound of the leak. A word that a mechanism outputs by chance also
+counts ("may", for a person called May). If a corpus records which mentions refer to the same entity (column
+`identifier_entities`), all mentions of an entity are one identifier, which is masked only if every mention is masked
+(Pilan et al. 2022).
 
-A share's interval is clustered by source (`auditing.worth.intervals`): several identifiers of one text, and several
-rewrites of it, do not survive independently.
+A share's interval is clustered by source (`auditing.worth.intervals`): identifiers of one text do not survive
+independently, and neither do identifiers in several rewrites of one text.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ class Identifier:
     """A name, an address or a number in a text.
 
     kind: "name", "e-mail address", "phone number", "order number" or a corpus's kind. recorded: True if the corpus
-    records it, False for a match of a pattern. entity: the entity that it refers to; empty if not recorded. source: the
-    text that contains it.
+    records the identifier, False for a match of a pattern. entity: the entity that the identifier refers to; empty if
+    not recorded. source: the text that contains the identifier.
     """
 
     kind: str
@@ -55,7 +56,7 @@ class Identifier:
         return identifier_matching.stands(self.text, self.source, rewrite)
 
     def survives_in_part(self, rewrite: str) -> bool:
-        """Return True if the rewrite contains a part of the identifier that does not occur elsewhere in its source."""
+        """Return True if the rewrite contains a part of the identifier that occurs nowhere else in the source."""
         return identifier_matching.survives_in_part(self.text, self.source, rewrite)
 
 
@@ -75,7 +76,7 @@ def leakage(
     sources: Sequence[int] | NDArray[np.integer],
     alpha: float,
 ) -> pl.DataFrame:
-    """Count identifiers and surviving identifiers; return a row per kind, and one for all kinds together.
+    """Count identifiers and surviving identifiers; return a row per kind, and a row for all kinds together.
 
     identifiers: for each rewrite, the identifiers of its original. sources: the index of each rewrite's original.
     Columns: kind, identifiers, recorded (the number recorded by the corpus), survived, partly (the number that survived

@@ -1,8 +1,9 @@
 """Counts of the audited texts' identifiers that occur in some text that a mechanism can release.
 
-Some mechanisms choose their output among texts that are fixed before they see a private text. Then an identifier can
-survive only if it occurs in one of these texts. So the share of the audited texts' identifiers that occur in these
-texts is an upper bound of the share that can survive. This bound is counted, without a sampling error.
+Some mechanisms choose their output among texts that are fixed before the mechanism sees a private text. Then an
+identifier can survive only if it occurs in one of the fixed texts. So the share of the audited texts' identifiers that
+occur in the fixed texts is an upper bound of the share that can survive. This bound is an exact count, without a
+sampling error.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _COUNTS: Schema = {name: STANDING[name] for name in list(STANDING)[2:]}
 
 @runtime_checkable
 class HasPublicReleases(Protocol):
-    """A mechanism that releases only texts of a set that is fixed before it sees a private text."""
+    """A mechanism that releases only texts from a set that is fixed before the mechanism sees a private text."""
 
     @property
     def public_releases(self) -> Sequence[str]:
@@ -38,10 +39,10 @@ class HasPublicReleases(Protocol):
 
 
 def standing(identifiers: Iterable[Sequence[Identifier]], releases: Sequence[str]) -> pl.DataFrame:
-    """Return a row per kind: the number of identifiers, and of those that occur in some release.
+    """Return a row per kind: the number of identifiers, and the number of those that occur in some release.
 
     identifiers: the identifiers of each audited text. As in `leakage`, all mentions of an entity are one identifier,
-    which occurs if any of its mentions does.
+    which occurs if any of its mentions occurs.
     """
     every = [mentions for some in identifiers for mentions in by_entity(some)]
     there = [False] * len(every)

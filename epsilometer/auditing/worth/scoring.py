@@ -1,8 +1,8 @@
-"""The utility of rewritten texts: scores of a classifier trained on them (TeDA, arXiv:2603.22968, section 4.1).
+"""The utility of rewritten texts: scores of classifiers trained on these texts (TeDA, arXiv:2603.22968, section 4.1).
 
-TeDA trains on rewritten texts and tests on clean ones, for tasks and for private attributes. Here a classifier of an
-attribute is also an adversary that sees the released texts: *static* if trained on clean texts and tested on rewritten
-ones (1-Diffractor's setting), *adaptive* if trained and tested on rewritten texts.
+TeDA trains on rewritten texts and tests on clean texts, for tasks and for private attributes. Here a classifier of an
+attribute is also an adversary that sees the released texts. This adversary is *static* if trained on clean texts and
+tested on rewritten texts (1-Diffractor's setting), and *adaptive* if trained and tested on rewritten texts.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def number_scores(truth: NDArray[np.floating], guessed: NDArray[np.floating]) ->
 
 
 def majority(train: Examples, test: Examples) -> NDArray[np.int64]:
-    """Return guesses [n] of the most frequent class of the training texts; among equals, the first by name."""
+    """Return guesses [n] of the most frequent class of the training texts; if several are, the first by name."""
     classes = sorted({*train.labels})
     counts = Counter(train.labels)
     commonest = max(range(len(classes)), key=lambda i: counts[classes[i]])

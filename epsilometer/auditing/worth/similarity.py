@@ -1,9 +1,9 @@
 """The similarity of a text and its rewrite, by the metrics of `epsilometer.metrics`.
 
-A metric is a class with `measure(originals, rewrites)` that returns one number per pair, NaN if it is undefined. Most
-metrics compare words as `epsilometer.text.words` yields them: they ignore case, layout and punctuation, and an emoji is
-not a word. Texts are truncated to 100,000 characters, since the time of alignments grows with the product of both
-lengths; networks also truncate texts to their windows.
+A metric is a class with `measure(originals, rewrites)`, which returns one number per pair, or NaN if it is undefined.
+Most metrics compare words as `epsilometer.text.words` yields them: case, layout and punctuation are ignored, and an
+emoji is not a word. Texts are truncated to 100,000 characters, since the time of an alignment grows with the product of
+both lengths. Networks also truncate texts to their windows.
 
 | metric | measures | scale | language |
 |---|---|---|---|
