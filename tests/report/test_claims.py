@@ -272,6 +272,7 @@ def test_the_fall_of_membership_attacks_is_corrected_as_the_page_says() -> None:
 
 
 SIGNAL = "atis_published/what-rewrites-look-like; atis, dp_bart, "
+PUBLISHED = ("teda_bart/what-rewrites-look-like; atis, dp_bart, ", "teda_bart/what-rewrites-look-like; snips, dp_bart, ")
 COPIES = "teda_texts/what-is-kept-at-equal-epsilon; dp_paraphrase, 2,500; unchanged"
 
 
@@ -308,7 +309,8 @@ def test_no_claim_on_texts_of_another_noise_or_a_copier_is_decided_either_way() 
         if re.search("dp_bart|DP-BART with other seeds", compared) and "internal" not in compared:
             counts["dp_bart"] += 1
             assert any(
-                each.cell.startswith(SIGNAL) and each.relation == "ABOVE" and each.times == 0.5 for each in required
+                each.cell.startswith((SIGNAL, *PUBLISHED)) and each.relation == "ABOVE" and each.times == 0.5
+                for each in required
             ), claim.claim
         if "dp_paraphrase," in compared:
             counts["dp_paraphrase"] += 1
