@@ -177,8 +177,8 @@ class EndpointOptions:
     def mechanism(self, settings: Sequence[str], *, private: bool = True) -> Endpoint:
         """Return the service as a mechanism, with further settings KEY=VALUE.
 
-        private: True if the texts are private. Raises UserError if they are and the service must not see private texts,
-        or if a setting is missing.
+        private: True if the texts are private. Raises UserError if the texts are private but the service must not see
+        private texts, or if a setting is missing.
         """
         from epsilometer.core.component import build
         from epsilometer.mechanisms.anonymisers.endpoint import Endpoint

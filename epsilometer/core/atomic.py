@@ -57,8 +57,8 @@ def whole(path: Path | str, *, private: bool = False) -> Iterator[BinaryIO]:
     """Open a new file for writing. On success it is renamed to `path`, otherwise deleted. Missing folders are made.
 
     The new file replaces a file or a link at `path`, never a link's target, and belongs to the current user. Its mode
-    is 0600 if `private`. For others, its mode is never more open than that of the file it replaces. A pipe or a device
-    (`is_stream`) is written directly.
+    is 0600 if `private`. It gives the group and other users no permission that a file it replaces did not give. A pipe
+    or a device (`is_stream`) is written directly.
 
     During writing, the file has a hidden temporary name in the same folder. The name has random digits, and must not
     exist yet. Otherwise, in a folder that others may write to, an attacker who guessed the name could redirect the
@@ -87,7 +87,7 @@ def whole(path: Path | str, *, private: bool = False) -> Iterator[BinaryIO]:
 
 
 def is_stream(path: Path) -> bool:
-    """Return True for a pipe or a character device that belongs to this user or root, as must a link to it."""
+    """Return True for a pipe or a character device, if it and any link to it belong to this user or to root."""
     try:
         named, there = path.lstat(), path.stat()
     except OSError:

@@ -16,16 +16,17 @@ _PACKAGE = Path(__file__).parents[1]
 TOP = _PACKAGE / "__init__.py"
 
 read: dict[str, Syntax] = {}
+"""The syntax of files that this process parsed or looked up, by the hash of a file's bytes. Equal bytes have the same
+syntax, and parsing takes most of the time."""
 earlier: dict[str, Syntax] = {}
-"""Syntax by the hash of a file's bytes: parsed by this process, and by earlier processes (`project.remembered`).
-Parsing takes most of the time, and equal bytes have the same syntax."""
+"""The syntax of files that earlier processes parsed, by the same hash (`project.remembered`)."""
 
 
 class Use(NamedTuple):
     """A resolved import."""
 
     bound: str
-    """The name that the import binds (`core.syntax.Import`); empty for an `__init__` that runs before the module."""
+    """The name that the import binds (`core.syntax.Import`); empty for a package's `__init__`, which it only runs."""
     name: str
     """The imported name within the module; empty for the whole module."""
     file: Path | None

@@ -170,7 +170,7 @@ class Tagger:
     ) -> list[NDArray[np.float64]]:
         """Return the output of each linear map in `maps` for each word's features: float64 [words, columns] per map.
 
-        maps: the first names, one or more, in `self._first`. ends: for each sentence, the number of words up to its
+        maps: a prefix of `self._first`, with at least one name. ends: for each sentence, the number of words up to its
         end, in this and all earlier sentences.
         """
         columns = [len(self._weights[f"{name}.weight"]) for name in maps]

@@ -12,21 +12,23 @@ Each rule compares a cell of a table with a number, a word or another cell, by o
   is at most the other number. A larger p-value does not show that nothing changes, so the claim is then undecided.
 
 A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` or a number. Overlapping intervals, and
-tests without a finding, are undecided. A test that no data could have reversed is *not testable here*.
+tests without a finding, are undecided. A cell `not testable` gives *not testable here*, as does an empty cell under IS
+or IS NOT.
 
-`of` is the number n of texts if a cell is a share, or of batches if it is a mean of values between 0 and 1. A cell
-without an interval then gets Clopper and Pearson's 99 % interval, which is valid but wide for means. A macro F1 is
-neither a share nor a mean, so do not give `of` for it. A verdict on a share is *not testable here* if every possible
-share of n texts leads to the same verdict. An undecided share is *not testable here* if no possible share agrees, or
-none disagrees.
+`of` is a number n of cases. If a cell is a share, they are texts; if it is a mean over batches of values between 0 and
+1, they are batches. A cell without an interval then gets Clopper and Pearson's 99 % interval, which is valid but wide
+for means. A macro F1 is neither a share nor a mean, so do not give `of` for it. A verdict on a share is *not testable
+here* if every possible share of n texts leads to the same verdict. An undecided share is *not testable here* if no
+possible share agrees, or none disagrees.
 
-A number without an interval needs one of three facts. `off` is the largest change by chance: of the number or, if the
-other number is also a cell, of the difference. `factor` states the change as a factor. `exact` states that chance plays
-no part, as in a law, a bound or a complete count.
+A number without an interval needs one of three facts. `off` is the largest amount by which chance may change the
+number. If the other number is also a cell, `off` is the largest change of the difference of both numbers. `factor`
+states the change as a factor. `exact` states that chance plays no part, as in a law, a bound or a complete count.
 
-`against` states an alternative that the paper denies: the true value lies on the wrong side of the other number, at the
-distance `against` from it (for NEAR: at the distance `by` + `against`). If the rule would then say *disagrees* with a
-probability below .8 (`report.power`), the verdict is *not testable here*. `report.claims` has the fields of a rule.
+`against` is an effect size, for a check of the rule's power (`report.power`). Assume that the claim is false by this
+amount: the true value lies on the wrong side of the other number, at the distance `against` from it (for NEAR: at the
+distance `by` + `against`). If the rule would then say *disagrees* with a probability below .8, the verdict is *not
+testable here*. `report.claims` has the fields of a rule.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ class Decision:
         return self.errors.alpha / max(1, self.limited)
 
     def missed(self, judged: Judged) -> float:
-        """Return the largest share of wrong confident guesses for which `least_loss` of an attack's tail is valid."""
+        """Return the share of trials with wrong confident guesses up to which `least_loss` is valid for a tail."""
         return most_missed(judged.misses, judged.trials, errors=self.errors)
 
     def least_loss(self, judged: Judged) -> float:

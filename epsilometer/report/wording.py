@@ -151,7 +151,10 @@ def guesses(loss: float, way: str = UP) -> float:
 
 
 def guesses_beside(loss: float, allowed: float, way: str) -> str:
-    """Return the right guesses of 100 at a loss, never rounded across the right guesses at the allowed loss: `71.4`."""
+    """Return the right guesses of 100 at a loss: `71.4`.
+
+    A loss above (below) the allowed loss is shown as a number above (below) that of the allowed loss.
+    """
     shown, limit = (100 * success_bound(nats, 2) for nats in (loss, allowed))
     return beside(shown, limit, way, 1).removesuffix(".0")
 

@@ -41,7 +41,7 @@ from epsilometer.runtime.unfinished import abandoned
 
 KEY = "package"  # the key of the pin in a JSON object
 BESIDE = ("words", "low", "high", "measured_on")  # other allowed keys: for word vectors, and for clip bounds
-# Licences that require an agreement, by a word in the package's name or licence: the address of the terms.
+# The addresses of terms that a user must accept. A key begins a word of the package's name or licence.
 TERMS = {"gemma": "https://ai.google.dev/gemma/terms"}
 
 _LARGEST_PIN = 1 << 16  # bytes; a larger file has texts, and is not a pin

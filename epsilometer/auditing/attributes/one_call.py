@@ -28,7 +28,7 @@ from epsilometer.models.locate import ENCODER as ENCODER_MODEL
 from epsilometer.runtime.progress import note
 
 REWRITE = "rewrite"  # the column with the releases of training texts
-_FEWEST = 10  # fewest rewritten training texts to learn from if other texts lack a rewrite; fewer may be accidental
+_FEWEST = 10  # fewest rewrites to learn from if other training texts have none; fewer may have got there by accident
 
 _OF_ATTACKER = [name for name in list(ATTACKERS)[list(ATTACKERS).index("label") :] if name != "hits"]
 _OF_VICTIM = [name for name in ANONYMITY if name not in ATTACKERS and name not in ("attribute", "task", "victim")]
@@ -69,14 +69,16 @@ def anonymity(
     originals, rewrites: n texts each, in the same order; an unchanged text is its own rewrite. labels: by name, n
     values each, None for a text without that label. attribute, keep: names of the label to hide and of a label to
     preserve. training: other labelled texts, with the columns `text`, the labels and, for texts rewritten in the same
-    way, `rewrite` (null for the other texts). Victims and `clean` learn from all of these texts; attackers who know the
-    mechanism learn from the texts with a rewrite. If there are no training texts, or if the texts with a rewrite are
-    too few (fewer than 10, or none of some class) while others lack one, attackers who know the mechanism learn from
-    one half of `rewrites`. Only the other half is then tested; no text or group is in both halves. Returns a row per
-    attacker, kind and seed; `strongest` and the detectors are last. The columns are those of `tables.ATTACKERS` from
-    `label` on, except `hits`, and those of `tables.ANONYMITY` about the victim of the same kind and seed (null without
-    such a victim). Losses are in nats; recorded rewrites have no claim. Raises UserError for inconsistent texts and
-    labels, before any model loads.
+    way, `rewrite` (null for the other texts). The victims learn from all of these texts. The attribute's victims also
+    serve as the attackers `clean`, who reads the originals, and `static`. Attackers who know the mechanism learn from
+    the texts with a rewrite. If some texts lack a rewrite, at least 10 texts with the attribute must have one, and
+    these must include every class. If they do not, or if there are no training texts, attackers who know the mechanism
+    learn from one half of `rewrites`. Only the other half is then tested; no text or group is in both halves.
+
+    Returns a row per attacker, kind and seed; `strongest` and the detectors are last. The columns are those of
+    `tables.ATTACKERS` from `label` on, except `hits`, and those of `tables.ANONYMITY` about the victim of the same kind
+    and seed (null without such a victim). Losses are in nats; recorded rewrites have no claim. Raises UserError for
+    inconsistent texts and labels, before any model loads.
     """
     names = [attribute] if keep is None else [attribute, keep]
     texts = _checked(originals, rewrites, labels, names, group=design.group)

@@ -1,4 +1,4 @@
-"""A release of noisy votes as a mechanism on one text, so that any question can be asked about the release.
+"""A release of noisy votes as the rewrite of one text, so that any question about a rewrite can be asked about it.
 
 The release is a noisy table, and each text votes for one of its cells (`vote_histogram`). The adversary knows all texts
 of the corpus but one, and guesses the remaining text. After subtracting the votes of the known texts, each cell shows
@@ -7,9 +7,10 @@ not" is a sufficient statistic: the likelihood ratio of a vote of 1 to a vote of
 and e^-r for all other sums. With a vote, a cell is up with probability 1 / (1 + e^-r); without a vote, with probability
 e^-r / (1 + e^-r). So the law of a text is that of one bit per cell, and an output lists the cells that are up.
 
-Texts with different labels vote for different cells in each of R rounds, whatever the earlier tables were. So their R
-tables have the law of R independent tables. Texts with the same label may share a cell in some rounds, and the noise
-decides in which rounds. So texts with the same label have no law of this form (`rounds_loss` gives an upper bound).
+Private evolution releases such a table in each of R rounds. Texts with different labels vote for different cells in
+every round, whatever the earlier tables were. So their R tables have the law of R independent tables. Texts with the
+same label may share a cell in some rounds, and the noise decides in which rounds. So texts with the same label have no
+law of this form (`rounds_loss` gives an upper bound).
 """
 
 from __future__ import annotations

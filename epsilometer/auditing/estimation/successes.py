@@ -69,14 +69,16 @@ def success_bound(loss: float, candidates: int, delta: float = 0.0, prior: Prior
 
         delta + (1 - delta) max over m of e^loss S(m) / (e^loss + m - 1),
 
-    which equals TeDA's bound if p = 1/k. Proof: let a_j be the probability that the guess is j if the source is j. If
-    the source is j, the probabilities of all guesses add up to at most 1. A guess i != j has a probability of at least
-    e^-loss (a_i - delta)_+, so a_j + e^-loss sum over i != j of (a_i - delta)_+ <= 1. Let b = a - delta for the
-    candidates that are ever guessed, and s the sum of b. Then each b_j is at most u = (1 - delta - e^-loss s) /
-    (1 - e^-loss). For a given s, the sum of p_j a_j is largest if the likeliest candidates have b_j = u. This largest
-    sum is piecewise linear in s, with corners where s = m u, so its maximum is at a corner, where u = (1 - delta)
-    e^loss / (e^loss + m - 1). Randomised response among the m likeliest candidates attains it; for m = 1 it always
-    names the likeliest candidate.
+    which equals TeDA's bound if p = 1/k.
+
+    Proof: let a_j be the probability that the guess is j if the source is j. Let b_j = (a_j - delta)_+, and let s be
+    the sum of all b_j. If the source is j, a guess i != j has a probability of at least e^-loss b_i. The probabilities
+    of all guesses add up to at most 1, so a_j + e^-loss (s - b_j) <= 1. Hence each b_j is at most u = (1 - delta -
+    e^-loss s) / (1 - e^-loss). The success probability is at most delta plus the sum of p_j b_j. For a given s, this
+    sum is largest if the likeliest candidates have b_j = u. As a function of s, the largest sum is piecewise linear,
+    with corners where s = m u. So its maximum is at a corner. There u = (1 - delta) e^loss / (e^loss + m - 1), and the
+    sum is u S(m). Randomised response among the m likeliest candidates attains the bound for delta = 0. For m = 1 it
+    always names the likeliest candidate.
     """
     if loss > 700:
         return 1.0
@@ -164,7 +166,7 @@ def strongest(estimates: Sequence[Estimate]) -> Estimate:
 
 
 class Rates(NamedTuple):
-    """Counts of trials with a given candidate as source (positives) or not (negatives), and of its guesses in both."""
+    """Counts for one candidate: trials with it as the source, other trials, and guesses of it (`loss_by_rates`)."""
 
     true_positives: int
     positives: int

@@ -12,8 +12,9 @@ A pair is chosen with probability rho_ij / Z, and then an output is drawn from s
 
     w = (S - max P) / (sum over pairs of sqrt(P_i P_j))    has the mean k e / Z,    0 <= w <= 1:
 
-because every P_j except the largest is at most sqrt(P_j max P), which is a term of the sum in the denominator. So a
-large loss takes no more draws than a small loss.
+because every P_j except the largest is at most sqrt(P_j max P), which is a term of the sum in the denominator. Z is
+computed exactly. It usually falls about as fast as e, so the mean of w does not vanish if e is tiny. Then a large loss
+takes no more draws than a small loss.
 
 **Only a likelihood** (generated text, or random choices that the output does not reveal). The output y is a rewrite of
 a text chosen uniformly from the set, so y is drawn from Q = S / k. Then w = (S - max P) / S has the mean e, and n draws
@@ -122,8 +123,8 @@ def among_sets(row: dict[str, Any], request: Request, sets: CandidateSets, effor
     """Return a row of `EXACT` in which the average over sets of texts replaces the bounds from losses of pairs.
 
     The row for equal length then describes the sets whose texts all have equally many words. If there are no such sets,
-    that row is returned unchanged. Bounds from pairs that are already narrow stay. The interval over all sets that
-    trials can draw contains the bracket of the average over the compared sets.
+    that row is returned unchanged. If the bounds from pairs are already narrow, they stay. The interval over all sets
+    that trials can draw is widened, if necessary, to contain the bracket of the average over the compared sets.
     """
     share = 1.0
     if row["pairs"] == EQUAL:

@@ -9,10 +9,11 @@ and where both laws are positive
 
 All units' losses are put on one grid of step h (`grid.py`). The summands of overlap and delta are functions f of L with
 f'' = f / 4, except at one kink: at 0 for the overlap, at the level for delta. An output between two grid points is
-split between these points so that the means of all solutions of f'' = f / 4 are preserved. So a figure changes only if
-the kink lies between the two points. The change is always towards the larger loss, and is at most the kink's jump times
-the unit's gap (`UnitLosses.gap`). Let a be h plus the largest total shift of the units' losses, and gamma the product
-of cosh(h / 4) over the units, the largest factor by which the measure may have shrunk. By induction over the units,
+split between these points so that the means of all solutions of f'' = f / 4 are preserved. So a split changes a figure
+only if the kink lies between the two points. The change is always towards the larger loss. For an output of measure mu
+it is at most mu times the jump of f' at the kink times the unit's gap (`UnitLosses.gap`). Let a be h plus the sum over
+the units of the largest shift of a loss (`UnitLosses.moved`). Let gamma be the product of cosh(h / 4) over the units,
+which is the largest factor by which the measure may have shrunk. By induction over the units,
 
     0 <= overlap - overlap_grid <= gamma sum_i gap_i mu_grid(|L| <= a)
     0 <= delta_grid - delta     <= gamma sum_i gap_i mu_grid(|L - level| <= a) e^(level/2)
@@ -25,8 +26,9 @@ for any theta, and theta is chosen to move the mass to the outputs that determin
 even for a tiny Bayes error. The FFT has two errors: its rounding, and the tails beyond its window, which Chernoff's
 bound limits. Both widen the bracket.
 
-If rho = sum mu is below e^-300, losses are 300 nats or more, and may depend on outputs that are negligible relative to
-a unit's likeliest outputs. Then rho^2 / 4 <= error <= rho / 2 (Bhattacharyya) gives the loss to within a factor of two.
+If rho = sum mu is below e^-300, the guess loss is 300 nats or more. It may then depend on outputs that are negligible
+beside a unit's likeliest outputs, so it is not computed by convolution. Instead, the bounds rho^2 / 4 <= Bayes error <=
+rho / 2 (Bhattacharyya) give it to within a factor of two.
 
 Theory: overlap of products, arXiv:2502.10527; losses by FFT, Koskela, Jalko and Honkela 2020 (arXiv:1906.03049).
 """
@@ -50,8 +52,8 @@ from epsilometer.auditing.exact_loss.bracket import Bracket
 Array = NDArray[np.float64]
 _WINDOW = 1 << 21  # largest number of grid points of a product; for more, the grid becomes coarser
 _DOUBT = 0.999  # a mean by FFT is used only if its lower bound is at least this share of its upper bound
-_PRODUCTS = 2e8  # largest number of products without FFT; for more, the grid becomes coarser
-_FEW = 1e5  # up to this number of products, no FFT is used
+_PRODUCTS = 2e8  # largest number of multiplications without FFT; for more, the grid becomes coarser
+_FEW = 1e5  # up to this number of multiplications, no FFT is used
 _FAR = 20.0  # the law is tilted if the squared mean of L is more than this many variances
 _CERTAIN = -300.0  # if ln rho is smaller, texts are distinguished almost surely, and Bhattacharyya's bounds suffice
 _NOTHING = -40.0  # ln of a number x so small that 1 - x is 1 in floating point
@@ -319,7 +321,10 @@ class Product:
 
     @property
     def _log_gamma(self) -> float:
-        """An upper bound on ln gamma, the shrinkage of the measure: at least ln cosh(h / 4) for each unit."""
+        """An upper bound on ln gamma, the shrinkage of the measure.
+
+        A unit with moved = x contributes at most ln cosh(x / 4), which is at most x^2 / 32 and at most x / 4.
+        """
         return sum(min(unit.moved**2 / 32, unit.moved / 4) for unit in self.units)
 
     def _coarser(self, factor: int) -> Product:
@@ -327,7 +332,7 @@ class Product:
 
     @property
     def _products(self) -> float:
-        """The number of products of weights that a convolution without FFT takes."""
+        """The approximate number of multiplications of weights in a convolution without FFT."""
         low, high = self._span
         return (high - low) / self.units[0].step * sum(len(unit.places) for unit in self.units[1:])
 

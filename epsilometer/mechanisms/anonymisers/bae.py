@@ -3,16 +3,18 @@
 In plain words it replaces the words that reveal most by words that a language model expects in their place.
 
 Candidates are the 50 likeliest whole words at the word's place with the same part-of-speech tag; nouns and verbs may
-replace each other. In a window of 15 words, the angular similarity to the original, 1 - angle / pi, must be at least
-.936338. The authors require 1 - angle >= .8, which is the same, since .936338 = 1 - .2 / pi.
+replace each other. In the window of 15 words around a changed word (the similarity window), the angular similarity to
+the original, 1 - angle / pi, must be at least .936338. The authors require 1 - angle >= .8, which is the same, since
+.936338 = 1 - .2 / pi.
 
 `as_published: true` follows TextAttack's recipe (0.3.11) in everything that changes results:
 
 - the threshold of .936338 applies to the cosine, which is less strict;
 - word pieces that continue a word are candidates, too (the authors exclude them);
-- only the window around the replaced word must be similar, and texts of fewer than 15 words always pass;
-- the word is tagged in a window of the original text, from 4 words before it to 3 words after it; if the word occurs
-  several times in the window, the tag of its first occurrence counts.
+- only the similarity window around the replaced word is compared, not those of other changed words near it. Texts of
+  fewer than 15 words always pass;
+- the word is tagged in the part of the original text from 4 words before it to 3 words after it. If the word occurs
+  several times in this part, the tag of its first occurrence counts.
 """
 
 from __future__ import annotations

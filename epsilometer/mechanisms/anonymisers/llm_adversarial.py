@@ -15,9 +15,9 @@ to show. As published, the class is sampled from the classes that the model did 
 classes, the published form always shows the other one, which anyone who knows the method can undo.
 
 Departures: an answer in another form than requested is not used as a rewrite (`shared/language_model.py`). The
-reference code silently falls back to the original if it cannot align comments. If the answer of a later round is
-unusable, the rewrite of the previous round is released. Nothing is claimed: the same model rewrites and judges, and a
-stronger or a trained attacker may infer more.
+reference code rewrites all comments of a person at once, and silently keeps the original of a comment that it cannot
+align with the answer. If the answer of a later round is unusable, the rewrite of the previous round is released.
+Nothing is claimed: the same model rewrites and judges, and a stronger or a trained attacker may infer more.
 """
 
 from __future__ import annotations

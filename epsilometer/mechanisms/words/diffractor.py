@@ -32,12 +32,12 @@ epsilon. For 23,000 words this is 33.9 nats.
 Assumptions: the claim is per word; texts are neighbours if they have the same number of words; all lists contain the
 same public vocabulary, and every word of it can replace every word.
 
-Departures: the reference code (sjmeis/Diffractor 338d305, c56f560) leaves stop-words and words outside the lists,
-including numbers, unchanged. It takes candidates only from the lists that contain the word, so an output can exclude an
+Departures: the reference code (sjmeis/Diffractor 338d305, c56f560) does not change stop-words, nor words and numbers
+outside the lists. It takes candidates only from the lists that contain the word, so an output can exclude an
 input. Here an out-of-vocabulary word is first replaced by a fixed word (`shared/vocabulary.py`). The reference code
-sets gamma to 5; in the paper gamma depends on epsilon. `as_published: true` leaves stop-words and words outside the
-lists unchanged like the reference code (a number in the lists is moved like any word). It uses the reference code's
-gamma if the settings give none, and states the published claim, so that an audit can refute the claim.
+sets gamma to 5; in the paper gamma depends on epsilon. `as_published: true` does not change stop-words, nor words and
+numbers outside the lists; a number in the lists is moved like any word. It uses the reference code's gamma if the
+settings give none, and states the published claim, so that an audit can refute the claim.
 """
 
 from __future__ import annotations
@@ -209,7 +209,8 @@ def _log_sum(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[n
     Log-probabilities on two lists nearly always differ by hundreds of nats, so this saves most of the time.
     """
     larger = np.maximum(left, right)
-    # Adding e^-45 does not change a float64 below -2^-10, since it is less than half of the last bit; e^-746 is 0.
+    # If the larger term is below -2^-10, a term 45 nats smaller adds less than half of its last bit, hence nothing. In
+    # general, only a term 746 nats smaller certainly adds nothing, since e^-746 is 0 in float64.
     far = 45.0 if larger.max(initial=-math.inf) < -(2.0**-10) else 746.0
     total: NDArray[np.float64] = np.logaddexp(left, right, out=larger, where=np.abs(left - right) <= far)
     return total

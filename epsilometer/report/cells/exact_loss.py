@@ -104,9 +104,9 @@ def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Table
 def rows(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[dict[str, Any]]:
     """Return a row per cell and group of pairs, pairs of equal length first. first: True for a cell's first row.
 
-    sampled: the loss that the strongest attack proves on trials of this group, from the released views or, if the law
-    describes another view, from all views. sampled_high: the upper bound of this loss. trials: the number of these
-    trials. All three are None without such trials.
+    sampled: the loss that the strongest attack proves on trials of this group. If the law describes a released view,
+    only attacks on released views count, otherwise all attacks. sampled_high: the upper bound of this loss. trials: the
+    number of these trials. All three are None without such trials.
     """
     sampled = {
         (*(row[name] for name in CELL), row["attack"] == STRONGEST): row
@@ -127,7 +127,8 @@ def _sampled(best: Mapping[str, Any] | None, *, equal: bool) -> dict[str, Any]:
         return {"sampled": None, "sampled_high": None, "trials": None}
     if not equal:
         return {"sampled": best["loss"], "sampled_high": best["upper"], "trials": best["trials"]}
-    # The error that makes the interval account for the choice of the strongest among several attacks.
+    # The error of the strongest attack's interval, which is corrected for the choice among several attacks. The ceiling
+    # determines it.
     alpha = 2 * success_bound(best["ceiling"], best["candidates"]) ** best["trials"]
     high = math.inf
     if best["ceiling"] > 0:

@@ -1,4 +1,4 @@
-"""All mechanisms of the bench, in the order of the bench's table, each with the pair of inputs of its source."""
+"""All mechanisms of the bench, in the order of the bench's table, each at one pair of inputs."""
 
 from __future__ import annotations
 

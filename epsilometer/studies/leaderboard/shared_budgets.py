@@ -1,9 +1,12 @@
 """A cache for the cells of one mechanism on one data set. These cells differ only in their target loss.
 
-Their searches have many budgets in common. If the tail binds, the second budget is the same at every loss. The
-mechanism always reads the same texts. So the losses, the measurements of rewrites and the readings of the cell that
-runs first are stored, and the other cells use them. The cache folder is named after a digest of everything that DVC
-compares for a cell, except its loss. Any change of an input changes the name, so nothing stale is read.
+A cell searches for two budgets (`budgets.py`). The first has the target loss. The second must also keep delta at 4 nats
+within a limit. If this limit decides, the second budget is the same at nearly every target loss. The searches of the
+cells have many other budgets in common, too, and the mechanism always reads the same texts. So the losses, the
+measurements of rewrites and the readings of the cell that runs first are stored, and the other cells use them.
+
+The cache folder is named after a digest of everything that DVC compares for a cell, except its loss. Any change of an
+input changes the name, so nothing stale is read.
 """
 
 from __future__ import annotations

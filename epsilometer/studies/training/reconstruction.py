@@ -1,8 +1,8 @@
 """Measures of an attack's recovery of the texts behind a gradient: per text, and as means with intervals.
 
 The recovered texts of a batch have no order. They are assigned to the true texts so that the sum of ROUGE-L is
-largest. ROUGE-L is the F1. The scores in the paper's Table 8 are F1, too (.222 and .333), although the paper's formula
-divides by the longer length, which would give .200 and .250.
+largest. ROUGE-L is the F1. So are the scores .222 and .333 in Table 8 of Faustini, Fernandes, McIver and Dras (IEEE
+Access 13, 2025). Their formula divides by the longer length, which would give .200 and .250.
 
 | measure | meaning |
 |---|---|

@@ -10,14 +10,14 @@ The strategies are:
 
 - sampled: q random edits of every size.
 - beam: the q best edits of every size, each extended by the best replacements of one more word.
-- exhaustive: all edits of a size, until their total number exceeds a limit; after that, beam search. Up to the limit,
-  the choice `fewest` is minimal: no smaller edit of these words by these options reaches the aim and passes all checks.
+- exhaustive: all edits of a size, until their total number exceeds a limit; after that, beam search.
 - `as_published` (Faustini, Tonni, McIver, Xu and Dras, Computational Linguistics 2025, algorithm 1): q chains of every
-  size. A chain samples words without replacement, and an option for each word. It makes one replacement after another,
-  and reverts replacements that change the text's tags. Every intermediate text is a candidate.
+  size. A chain samples different words, and an option for each word. It makes one replacement after another, and
+  reverts replacements that change the text's tags. Every intermediate text is a candidate.
 
-The choice `fewest` takes the most confident edit of the smallest size at which an edit passes all checks. `confidence`
-and `similarity` try all sizes, and take the most confident or the most similar edit.
+The choice `fewest` takes the most confident edit of the smallest size at which an edit passes all checks. For
+`exhaustive`, up to its limit, this edit is minimal: no smaller edit of these words by these options reaches the aim and
+passes all checks. `confidence` and `similarity` try all sizes, and take the most confident or the most similar edit.
 """
 
 from __future__ import annotations
@@ -190,8 +190,8 @@ class TextSearch:
     def _best_swaps(self, singles: Sequence[Candidate]) -> Search[list[tuple[int, int]]]:
         """Return the best few replacements (word, option) of each word: those nearest to the aim by themselves.
 
-        A replacement must improve on the original text and preserve its tags. Options that have the word's tag when
-        both are tagged without context are tried first.
+        A replacement must improve on the original text and preserve its tags. The word and its options are also tagged
+        without context. Options with the word's tag are tried first.
         """
         helpful = [
             candidate for candidate in sorted(singles, key=_rank, reverse=True) if candidate[1:3] > self._start[1:3]

@@ -13,8 +13,8 @@ cancellation for kappa from 1e-3 to 1e9 and d from 2 to 1e8. Let m = d - 1, s = 
     W = (x + T) / (1 + x T)    is accepted with probability e^(m (z + ln(1 - z))),    z = x T / (1 + x T).
 
 This is Wood's envelope: his Beta variable is (1 - T) / 2, his b is (1 - x) / (1 + x), and kappa (1 - x^2) = m x turns
-his bound into this one. In float32, his b would cancel to 0, or 1 - W would take only a few values
-(`tests/support/broken/float32_cosines.py`); all scalars here are float64.
+his bound into this one. At large kappa, his formulas fail in float32: b cancels to 0, or 1 - W takes only a few values
+(`tests/support/broken/float32_cosines.py`). So all scalars here are float64.
 
 **The average of L draws** is the whole release, so it is sampled directly, without the L draws. With unit means u_i of
 Gram matrix G, draw i is w_i u_i + s_i (z_i - t_i u_i), where z_i is standard normal in R^d, t_i = u_i'z_i, and s_i =
@@ -26,16 +26,17 @@ sqrt(1 - w_i^2) / |z_i - t_i u_i|. Let M be the span of the means, r its dimensi
    L x r normal numbers and L lengths.
 3. Orthogonal to M, the sum of the s_i z_i has a uniform direction. Its length is computed one draw at a time by the law
    of cosines: the cosine between two independent uniform directions of R^(d-r) has the law of T, with d - r dimensions.
-4. One normal vector n of R^d, minus its projection h on M, gives the direction orthogonal to M. The projection h is
-   reused for the e_i: with c proportional to sqrt(1 - w_i^2) and |c| = 1, sum c_i e_i is standard normal in R^r. Every
-   e_i is replaced with e_i + c_i (h - sum_j c_j e_j). After this, sum c_i e_i = h, and the e_i are still independent
-   normals. So
+4. Let n be a standard normal vector of R^d, and h its projection on M. The direction of n - h serves as the uniform
+   direction in step 3, and h is reused for the e_i. Let c be the vector of length 1 with c_i proportional to
+   sqrt(1 - w_i^2). Then sum_i c_i e_i is standard normal in R^r, like h. Every e_i is replaced with
+   e_i + c_i (h - sum_j c_j e_j). After this, sum_i c_i e_i = h, and the e_i are still independent normals. With the
+   length from step 3,
 
        sum = sum_i (w_i - s_i t_i) u_i + l n + (sum_i s_i e_i - l h),    l = length / |n - h|.
 
-   The last term, in M, is small because all s_i / c_i are nearly l. It is computed as a combination of the means,
-   whose coefficients may be large if means are nearly dependent, equal or opposite. Large coefficients do no harm,
-   because the term is small.
+   The term in brackets lies in M and equals sum_i (s_i - l c_i) e_i. It is small, because every s_i is nearly l c_i.
+   It is computed as a combination of the means. The coefficients may be large if means are nearly dependent, equal or
+   opposite. This does no harm, because the term is small.
 
 This is exactly the law of the average of L separate draws (`average_of_draws`, the reference in tests). It costs one
 normal vector, one product with it and one weighted sum; the rest works on L x L matrices. If d - r < L, the draws are

@@ -99,8 +99,9 @@ def tuned(log_p: NDArray[np.float64], trained: NDArray[np.bool_]) -> float:
     If several a are equally good, the largest is returned.
 
     log_p: [m, n], the references' log probabilities; trained: [m, n], whether each was trained on each example.
-    Raises UserError if no reference can serve as the target: among the examples that some other reference was not
-    trained on, a target must have both members and non-members.
+    An example is used for a target if at least one other reference was not trained on it. A reference can serve as the
+    target if these examples include both members and non-members of its training set. Raises UserError if no reference
+    can.
     """
     areas = []
     for model in range(len(log_p)):
