@@ -43,7 +43,7 @@ Neighbours are texts of equally many words unless a row says otherwise. Countere
 *Law* sums over all outputs; *bound* is a proof; *density* compares densities of the noise; *draws* and
 *black box* sample the released code, together significant at 1 % (Holm); *read* computes nothing.
 
-A theorem *holds* if the docstring proves it and 1,000 words do not refute it (*density* hardly could). *Other
+A theorem *holds* if the docstring proves it and 1,000 words do not refute it (*density* can hardly refute). *Other
 neighbours* and *other granularity* violate nothing: the claim covers other pairs or units than ours. A dash means not
 examined. Quotations come from abstracts, read-mes and two papers.
 

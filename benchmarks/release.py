@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
@@ -171,10 +172,13 @@ class Draw:
 
     def on_words(self, learner: Any, release: Release) -> float:
         """Return macro F1 of a learner of words on the test texts."""
-        if release.labels is None or len(set(release.labels)) < 2:
+        labels = list(release.labels or ())
+        if not labels:
             return 0.0
+        if len(set(labels)) == 1:  # then every guess is this label, as of the head
+            learner = DummyClassifier(strategy="most_frequent")
         weights = release.weights / release.weights.mean()
-        learner.fit(self._words(release.texts), list(release.labels), sample_weight=weights)
+        learner.fit(self._words(release.texts), labels, sample_weight=weights)
         predicted = learner.predict(self._words(self.tests))
         return float(f1_score(self.data.labels_of(self.tests), predicted, average="macro"))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,6 @@ from epsilometer.mechanisms.corpora.shared.counting import Counting
 from epsilometer.mechanisms.corpora.shared.public_cells import ByEncoder
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 from epsilometer.models.locate import ENCODER
-
-if TYPE_CHECKING:  # takes a second to import
-    from sklearn.linear_model import LogisticRegression
 
 FEWEST = 30  # smallest number of people
 LARGEST = 0.2  # largest share of the counted texts that one person may have written
@@ -144,18 +141,32 @@ def for_the_curator(mechanism: CorpusMechanism, corpus: PrivateCorpus, release: 
     return ForTheCurator(corpus.count_people, f1, far, near, sample=len(rows))
 
 
-def head(released: NDArray[np.float64], release: Release) -> LogisticRegression | None:
-    """Return a classifier trained on the released texts' vectors; None if fewer than two labels are released."""
+class Head(Protocol):
+    """A classifier of vectors [n, d]."""
+
+    def predict(self, vectors: NDArray[np.float64]) -> NDArray[np.str_]:
+        """Return the label of each vector, [n]."""
+        ...
+
+
+def head(released: NDArray[np.float64], release: Release) -> Head | None:
+    """Return a classifier trained on the released texts' vectors; None if the release has no labels.
+
+    If the release has a single label, every prediction is this label.
+    """
+    from sklearn.dummy import DummyClassifier
     from sklearn.linear_model import LogisticRegression
 
-    if release.labels is None or len(set(release.labels)) < 2:
+    if not release.labels:
         return None
+    if len(set(release.labels)) == 1:
+        return DummyClassifier(strategy="most_frequent").fit(released, list(release.labels))
     fitted = LogisticRegression(C=10, max_iter=60, tol=1e-3)  # the same F1 as a converged fit, in a third of the time
     fitted.fit(released, list(release.labels), release.weights / release.weights.mean())
     return fitted
 
 
-def learnt(fitted: LogisticRegression | None, own: NDArray[np.float64], labels: Sequence[str | None]) -> float | None:
+def learnt(fitted: Head | None, own: NDArray[np.float64], labels: Sequence[str | None]) -> float | None:
     """Return the macro F1 of a classifier on texts with vectors `own` and labels; None without a classifier.
 
     Texts without a label (None) are left out. A label that the classifier never guesses counts with an F1 of 0.

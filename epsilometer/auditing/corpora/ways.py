@@ -16,21 +16,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.corpora.checks import head, learnt
+from epsilometer.auditing.corpora.checks import Head, head, learnt
 from epsilometer.auditing.corpora.vote_loss import guess_loss
 from epsilometer.core.corpus_mechanism import Release
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.corpora.shared.noisy_table import CellNoise, exact_draws
 from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts, nearest, on_grid
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
-
-if TYPE_CHECKING:  # takes a second to import
-    from sklearn.linear_model import LogisticRegression
 
 BY_HAND = 64  # public texts that are labelled by hand
 
@@ -113,11 +109,11 @@ class Ways:
         np.add.at(votes, (cells, np.array([place[label] for label in labels], np.int64)), 1)
         return votes
 
-    def _head(self, release: Release) -> LogisticRegression | None:
+    def _head(self, release: Release) -> Head | None:
         return head(np.array([self._vectors[text] for text in release.texts]), release)
 
 
-def _f1(fitted: LogisticRegression | None, on: Labelled) -> float:
+def _f1(fitted: Head | None, on: Labelled) -> float:
     return learnt(fitted, on.vectors, on.labels) or 0.0
 
 

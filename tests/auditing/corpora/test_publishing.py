@@ -165,3 +165,11 @@ def test_a_label_that_the_release_lost_counts_as_never_right() -> None:
     fitted = head(vectors, Release(["", "", "", ""], np.ones(4), ["a", "a", "b", "b"]))
     own = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0.9, 0.1], [1, 0, 0]])
     assert learnt(fitted, own, ["a", "b", "c", None]) == pytest.approx((1 + 2 / 3) / 3)
+
+
+def test_a_release_with_one_label_predicts_it_everywhere() -> None:
+    """One of two labels: F1 is (2 / 3 + 0) / 2, as for a constant guess; without labels nothing is learnt."""
+    vectors = np.eye(3)
+    fitted = head(vectors, Release(["", "", ""], np.ones(3), ["a", "a", "a"]))
+    assert learnt(fitted, vectors[:2], ["a", "b"]) == pytest.approx((2 / 3) / 2)
+    assert head(vectors, Release(["", "", ""], np.ones(3), None)) is None
