@@ -18,9 +18,9 @@ with L the (expected) size of a batch. The approximate epsilon is that of Gaussi
   the variance Var W per draw.
 - *With Poisson sampling*, suppose that other examples had gradients along v. Their number in a batch would be random,
   and this randomness would hide the example's contribution along v better than Var W does. So in the worst case, the
-  gradients of all other examples have a direction u orthogonal to v, as for the proved lower bound (`hidden.py`). That
-  bound merges cells. If kappa is so small that merging loses no rare outputs, the lower bound and the approximation
-  agree within one percent.
+  gradients of all other examples have a direction u orthogonal to v, as for the proved lower bound (`hidden.py`). To
+  compute that bound, grid cells are merged, which may lose the rare outputs that decide the loss. If kappa is so small
+  that no such output is lost, the lower bound and the approximation agree within one percent.
 
 If a gradient is drawn in parts, 1 / sigma^2 is the sum of the parts' 1 / sigma^2, because squared distances add up.
 

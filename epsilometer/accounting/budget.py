@@ -26,7 +26,10 @@ def gaussian_for(
     delta: float | None = None,
     neighbours: Neighbours = Neighbours.ADDED_OR_REMOVED,
 ) -> Gaussian:
-    """Return the smallest sigma, to four digits, whose proved epsilon is at most the target. delta: default 1/N."""
+    """Return the smallest sigma, to four digits, whose proved epsilon is at most the target.
+
+    delta: by default 1/N, for N examples.
+    """
     delta = checked_delta(Gaussian(1.0), schedule, delta)
     return _least(target, lambda amount: Gaussian(amount), (schedule, delta, neighbours))
 
@@ -38,9 +41,9 @@ def directional_for(
     delta: float | None = None,
     neighbours: Neighbours = Neighbours.REPLACED,
 ) -> VonMisesFisher:
-    """Return the largest kappa, to four digits, whose proved epsilon is at most the target. delta: default 1/N.
+    """Return the largest kappa, to four digits, whose proved epsilon is at most the target.
 
-    At delta 0 the epsilon is the pure loss.
+    delta: by default 1/N, for N examples. At delta 0 the epsilon is the pure loss.
     """
     release = VonMisesFisher(1.0, dimensions)
     delta = checked_delta(release, schedule, delta)

@@ -1,10 +1,11 @@
 """Dominating pairs: for each release and kind of neighbours, the laws P and P' that are hardest to tell apart.
 
 Each pair describes one step. For two laws P and P', let H(eps) be sup_S P(S) - e^eps P'(S). A pair dominates if, for
-every eps, its H(eps) is at least that of the step's output laws on any two neighbouring data sets. Dominating pairs
-compose (Zhu, Dong and Wang 2022, "Optimal accounting of differential privacy via characteristic function", theorem 10):
-the loss of T steps is at most the loss of T independent copies of the pair. In the worst case the two losses are equal.
-Only the law of the pair's loss L = ln P/P' under P is needed to compute the loss of the copies.
+every eps, the pair's H(eps) is at least the H(eps) of the step's output laws on any two neighbouring data sets.
+Dominating pairs compose (Zhu, Dong and Wang 2022, "Optimal accounting of differential privacy via characteristic
+function", theorem 10): the loss of T steps is at most the loss of T independent copies of the pair. In the worst case
+the two losses are equal. Only the law of the pair's loss L = ln P/P' under P is needed to compute the loss of the
+copies.
 
 **Gaussian, Poisson with rate q, one example added or removed** (or zeroed: the sum leaves the example's gradient out).
 The noise has the standard deviation s. If the example is removed, P = (1-q) N(0, s^2) + q N(1, s^2) and P' = N(0, s^2).
@@ -12,12 +13,12 @@ If the example is added, P and P' are exchanged (Zhu, Dong and Wang 2022, theore
 neither of them has the larger H(eps) at every eps.
 
 **Gaussian, Poisson, one example replaced**: P = (1-q) N(0, s^2) + q N(1, s^2), P' = (1-q) N(0, s^2) + q N(-1, s^2).
-Proof that this pair dominates the output laws of any two gradients g, g' of length at most 1. In the proof, P and P'
-are these output laws. Let k = e^eps >= 1, R = N(0, s^2 I), A = N(g, s^2 I), B = N(g', s^2 I), and S any set of outputs.
-Then P(S) - k P'(S) = q A(S) - (k-1)(1-q) R(S) - k q B(S). By Neyman and Pearson R(S) >= Phi(Phi^-1(A(S)) - |g|/s) and
+Proof that this pair dominates the output laws of any two gradients g, g' of length at most 1. Let Q and Q' be these
+output laws. Let k = e^eps >= 1, R = N(0, s^2 I), A = N(g, s^2 I), B = N(g', s^2 I), and S any set of outputs. Then
+Q(S) - k Q'(S) = q A(S) - (k-1)(1-q) R(S) - k q B(S). By Neyman and Pearson R(S) >= Phi(Phi^-1(A(S)) - |g|/s) and
 B(S) >= Phi(Phi^-1(A(S)) - |g - g'|/s), where |g| <= 1 and |g - g'| <= 2. In the pair above, a half-line with the same
-A(S) attains both bounds at once, with |g| = 1 and |g - g'| = 2. For k < 1, exchange P and P': they are again a pair of
-this kind, so the same proof applies.
+A(S) attains both bounds at once, with |g| = 1 and |g - g'| = 2. For k < 1, exchange Q and Q': they are again two laws
+of this kind, so the same proof applies.
 
 **A directional draw, replaced**: the von Mises-Fisher laws about opposite directions. The loss is 2 kappa W, where W is
 the cosine between a draw and its mean. Opposite directions are the worst case if
@@ -149,7 +150,7 @@ class Added(_Sampled):
 
     @property
     def largest(self) -> float:
-        """The limit of the loss: that of outputs which are almost impossible if the example enters."""
+        """The limit of the loss, for outputs that are almost impossible if the example enters."""
         return math.inf if self.rate == 1 else -math.log1p(-self.rate)
 
     def spans(self, tail: float) -> list[tuple[float, float]]:
@@ -318,8 +319,8 @@ def _angle_scale(kappa: float, dimension: int) -> float:
 def _angles(kappa: float, dimension: int, tail: float) -> tuple[float, float]:
     """Return the smallest and the largest angle; at most about `tail` of the mass lies outside them.
 
-    At both angles the log-density is x = 12 - ln `tail` nats below its maximum. Outside the two angles it is lower
-    still. The maximum density is about 1 / scale, so the mass outside is about e^-x pi / scale at most. This mass is at
-    most about `tail`, since pi / scale is below e^12.
+    Let r = 12 - ln `tail`. At both angles the log-density is r nats below its maximum. Outside the two angles it is
+    lower still. The maximum density is about 1 / scale, so the mass outside is about e^-r pi / scale at most. This mass
+    is at most about `tail`, since pi / scale is below e^12.
     """
     return angle_range(kappa, dimension, 12 - math.log(tail))

@@ -19,8 +19,8 @@ so no draw is rounded. Quadrature gives phi_W and phi_T.
 
 The empty batch gives the only atom of Y, whose mass is added separately. In few dimensions the characteristic function
 may be above 1e-13 at the last frequency. Then normal noise is added to Y, which brings the function below 1e-13 there.
-Truncation without noise would reveal more than Y does. At both ends, cells with a mass below 1e-11 are merged with
-their neighbours. The noise and the merging are post-processing of Y, so the bound stays valid.
+Truncating the function without this noise would reveal more than Y does. At both ends, cells with a mass below 1e-11
+are merged with their neighbours. The noise and the merging are post-processing of Y, so the bound stays valid.
 
 **The second adversary counts the steps that show the example.** If noise is small, the rarest outputs decide the loss,
 and the first adversary loses these outputs by merging cells. A step shows the example if Y > t and S'u < B. The second
@@ -63,11 +63,11 @@ from epsilometer.core.von_mises_fisher import log_moment, mean_cosine, quadratur
 
 Array = NDArray[np.float64]
 
-_FINENESS = 6  # cells per narrowest deviation
+_FINENESS = 6  # cells per smallest standard deviation
 _LARGEST = 1 << 21  # most cells
 _LEAST = 1e-11  # smallest probability of a cell
 _REACH = 9.0  # standard deviations that grids and quadratures cover
-_DECAY = 9.0  # inverse deviations up to which characteristic functions are computed; a normal law's is e^-40 there
+_DECAY = 9.0  # largest frequency, in inverse deviations; a normal law's characteristic function is e^-40 there
 _NODES = 400  # quadrature nodes for T
 _GONE = 12.0  # at this many inverse deviations or more, a normal characteristic function counts as 0
 _CUT_OFF = 1e-13  # largest value of a characteristic function at the frequency where it is truncated

@@ -14,13 +14,13 @@ inequality their sum exceeds T E D + r with probability at most eta. So, with de
 
 *Composition.* The rounded law is tilted by e^(lambda l), with the lambda of Chernoff's bound at this delta. The tilted
 sum then lies near epsilon, however rare such sums are under P. An FFT computes the T-fold convolution of the tilted
-law. It needs a window of only about 20 deviations, and its floating-point errors are relative to Chernoff's bound, not
-to 1 (`convolution/tilted.py`). Three errors widen the bracket at both ends: the mass outside the window, the
-transform's error, and the mass that the grid omits in each step.
+law. The FFT covers an interval of losses, the window, of only about 20 standard deviations. The FFT's floating-point
+errors are relative to Chernoff's bound, not to 1 (`convolution/tilted.py`). Three errors widen the bracket at both
+ends: the mass outside the window, the transform's error, and the mass that the grid omits in each step.
 
 The floating-point error of the masses was measured, not proved. To cover this error, the upper bound uses a delta that
-is lower by a share of 1e-4, and the lower bound a delta that is higher by this share. The tilt is reduced until delta
-is at least e^-20 times Chernoff's bound.
+is lower by a share of 1e-4, and the lower bound uses a delta that is higher by this share. The tilt is reduced until
+delta is at least e^-20 times Chernoff's bound.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ Array = NDArray[np.float64]
 
 WIDTH = 0.01  # largest width of a bracket, as a share of epsilon; in nats if epsilon is below 1
 _ROUNDING = 1e-4  # share of delta that covers floating-point errors
-_DIGITS = 20.0  # largest distance in nats of ln delta below the logarithm of Chernoff's bound
+_DIGITS = 20.0  # ln delta is at most this many nats below the logarithm of Chernoff's bound
 _LEFT_OUT = 1e-7  # largest probability outside the spans, as a share of delta
 _FAILURE = 1e-3  # eta as a share of delta
-_BELOW = 40.0  # nats: the lowest losses are left out, together at most e^-40 of the tilted mass
+_BELOW = 40.0  # nats: the lowest losses are left out; together they have at most e^-40 of the tilted mass
 _SCALES = tuple(np.geomspace(0.3, 60, 12).tolist())  # scales for `window`
 _LARGEST = 1 << 23  # most points of a window
 
@@ -86,7 +86,7 @@ def _one_direction(spread: _Spread, width: float) -> EpsilonBracket:
         result = _composed(spread, spread.grid(share * width * max(1.0, spread.chernoff)))
         narrow = result.upper - result.lower <= width * max(1.0, result.upper)
         if spread.log_factor(result.upper) > _DIGITS or not (narrow or result.lower):
-            if spread.tilt * spread.chernoff < 1:  # epsilon is so close to the largest loss that no tilt resolves it
+            if spread.tilt * spread.chernoff < 1:  # epsilon is too close to the largest loss: no tilt tells them apart
                 return EpsilonBracket(0.0, min(spread.chernoff, spread.largest))
             spread.tilt_less()
         elif narrow or share < 0.03:
@@ -114,7 +114,7 @@ class _Spread:
         self._lay_out()
 
     def log_factor(self, epsilon: float) -> float:
-        """Return ln of Chernoff's bound over delta. It is large if epsilon lies far below the tilted sum's location."""
+        """Return ln of Chernoff's bound divided by delta: large if epsilon is far below the tilted sum's location."""
         return self.log_moment(self.tilt) - self.tilt * epsilon - math.log(self.delta)
 
     def tilt_less(self) -> None:
@@ -185,7 +185,7 @@ class _Spread:
             yield from ((losses, logs) for _, losses, logs in quadrature(pair, self._spans(pair), h))
 
     def _spans(self, pair: Pair) -> Iterator[tuple[float, float]]:
-        """Yield the pair's spans without the lowest losses, in all steps at most e^-40 of the tilted mass."""
+        """Yield the pair's spans without the lowest losses: over all steps, at most e^-40 of the tilted mass."""
         losses, logs = self.nodes[pair]
         logs = logs + self.tilt * losses
         below = log_sum(logs) - _BELOW - math.log(self.draws)

@@ -97,8 +97,8 @@ def account(
 ) -> list[Statement]:
     """Return all statements for these neighbours; by default, for every kind of neighbours usual for the release.
 
-    delta: default 1/N. At delta 0 only pure losses of directional noise are returned, and Gaussian noise raises
-    UserError.
+    delta: by default 1/N, for N examples. At delta 0 only pure losses of directional noise are returned, and Gaussian
+    noise raises UserError.
     """
     delta = checked_delta(release, schedule, delta)
     usual = (Neighbours.ADDED_OR_REMOVED, Neighbours.REPLACED)

@@ -1,4 +1,4 @@
-"""The steps of a training as dominating pairs to compose: the pairs, the number of steps, an example's coin.
+"""The steps of a training as dominating pairs to compose: the pairs, the number of steps, and an example's coin.
 
 A training has T steps in E passes over the data. With Poisson sampling, an example enters each step with probability q.
 
@@ -6,11 +6,11 @@ A training has T steps in E passes over the data. With Poisson sampling, an exam
 - Gaussian noise, shuffled: each example enters one step of a pass, and the adversary knows which step. So there are E
     steps of the pair of rate 1. In shuffled trainings, "added or removed" means that the example's place is filled or
     empty. The places of other examples, and the public number that divides the sum, do not change.
-- Directional draws, shuffled: E steps. Each step is a product of pairs, one per separately drawn part of the gradient.
-    A product of dominating pairs dominates.
+- Directional draws, shuffled: E steps. Each step combines independent pairs, one per separately drawn part of the
+    gradient. A combination of dominating pairs dominates.
 - Directional draws, Poisson: T steps in which the adversary sees the example's coin. With probability q the loss of a
-    step is that of the product of pairs, else 0. Since seeing the coin helps the adversary, this loss is an upper
-    bound. It ignores how well the other draws of an average hide one draw.
+    step is that of the combined pairs, else 0. Since seeing the coin helps the adversary, this loss is an upper bound.
+    It ignores how well the other draws of an average hide one draw.
 """
 
 from __future__ import annotations

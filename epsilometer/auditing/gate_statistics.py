@@ -9,8 +9,9 @@ with s successes in n trials so far, the wealth of two bettors is computed (Vill
 If a bet is wrong, the wealth is a non-negative supermartingale that starts at 1. So the test is valid after every
 batch. The status of a limit (`evidence.status`) is
 
-- **beyond** as soon as `above` reaches a / alpha for one of the a attacks. A mechanism that keeps all limits is called
-  beyond, after any batch, with probability at most alpha (union bound over the attacks).
+- **beyond** as soon as `above` reaches a / alpha for one attack, where a is the number of limits that share alpha. A
+  mechanism that keeps all limits is called beyond, after any batch, with probability at most alpha (union bound over
+  the limits).
 - **not exceeded by these attacks** as soon as all attacks have `below` at 1 / beta. A mechanism that exceeds some limit
   passes, after any batch, with probability at most beta, because `below` of that limit's attack reaches 1 / beta with
   probability at most beta.
@@ -116,7 +117,7 @@ class Judged:
 
     point: the figure at the observed rate, not a bound. limit: None for an attack without a limit. row: further columns
     of the question. For identifiers these are `shape` (if planted), `partly` (the number that survived only in part)
-    and `precision`. The latter holds the number of masked runs of words, the share of these runs that touch an
+    and `precision`. `precision` holds the number of masked runs of words, the share of these runs that touch an
     identifier, and the share's interval; share and interval are None without runs. If a stated law shows the limit
     kept, the further column is `unrefuted`, the number of rewrites that did not refute the law. turned: True if an
     attack was right less often than by chance (`below_chance`), so it cannot pass. unanswered: True if the limit was

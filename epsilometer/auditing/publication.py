@@ -1,9 +1,9 @@
 """Rewrites for publication: of the lines of a file or stream, or of columns of a table.
 
-Shipped mechanisms, and others that draw by `core.laws.sample`, draw exactly from the operating system's randomness
-(`epsilometer.core.exact_samplers`). These mechanisms reserve a millionth of the epsilon for the rounding of the laws.
-For a user's mechanism, the only check is that it draws from the given noise. With a seed, rewrites are reproducible:
-anyone who knows the seed can invert them, so these rewrites must not be published.
+Shipped mechanisms, and users' mechanisms that draw by `core.laws.sample`, draw exactly from the operating system's
+randomness (`epsilometer.core.exact_samplers`). These mechanisms reserve a millionth of the epsilon for the rounding of
+the laws. For a user's mechanism, the only check is that it draws from the given noise. With a seed, rewrites are
+reproducible: anyone who knows the seed can invert them, so these rewrites must not be published.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class OfGuesses(Protocol):
     learns: ClassVar[bool]
 
     def learn(self, of: Subject, guessed: Sequence[Any]) -> Sequence[Any]:
-        """Return, for each attack, thresholds learnt from separate trials; each is None unless `learns`."""
+        """Return, for each attack, thresholds learnt from separate trials; None for each if `learns` is False."""
         ...
 
     def count(self, learnt: Sequence[Any], guessed: Sequence[Any]) -> Sequence[Hits | Confident]:

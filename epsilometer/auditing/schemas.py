@@ -238,7 +238,7 @@ EXACT: Schema = {  # exact losses of a cell by its law; a row per budget and gro
     "texts": pl.Int64,  # distinct texts among the compared pairs
     "share": pl.Float64,  # weight of this group among all compared pairs
     "sees": pl.String,  # the view that the law describes: text, units, latents, provider
-    "released": pl.Boolean,  # True if the mechanism releases that view; else these are upper bounds for the text
+    "released": pl.Boolean,  # True if the mechanism releases that view; else the losses are upper bounds for the text
     "average": pl.Float64,  # guess loss at the mean error over the pairs, weighted as trials draw them
     "average_low": pl.Float64,  # bounds of the average over the compared pairs
     "average_high": pl.Float64,
@@ -262,7 +262,7 @@ EXACT: Schema = {  # exact losses of a cell by its law; a row per budget and gro
     "delta_at_4_low": pl.Float64,  # lower bound of the tail: delta at 4 nats, averaged over pairs and directions
     "delta_at_4": pl.Float64,  # upper bound of the tail
     "all_delta_at_4_low": pl.Float64,  # bounds of the tail over all pairs that trials can draw;
-    "all_delta_at_4": pl.Float64,  # null for more than two candidates, unless all pairs have a relative_epsilon
+    "all_delta_at_4": pl.Float64,  # null for more than two candidates, unless relative_epsilon covers all pairs
     "verdict": pl.String,
     "method": pl.String,  # "exact", "importance", or "at least"; if pairs were drawn, "exact, N of M pairs"
     "error": pl.Float64,  # half of the distance between average_low and average_high

@@ -441,7 +441,7 @@ class TextsParams(ProjectParams):
         yield from (("utility.metrics", name) for name in self.utility.metrics)
 
     def read_paths(self) -> Iterator[tuple[str, str]]:
-        """Yield the values of `ProjectParams.read_paths`, and others that may be paths.
+        """Yield the values of `ProjectParams.read_paths`, and other values that may be paths.
 
         These are the settings of attacks, metrics and exemplars, and the models that encode, tag or start a build.
         """
@@ -482,7 +482,7 @@ class TextsParams(ProjectParams):
         return self.trials.count if sets is None else sets.count
 
     def temperature(self, dataset: str) -> float:
-        """Return the temperature for fresh trials. It is 0 for trials of sets, because their pairs are uniform."""
+        """Return the temperature for fresh trials. It is 0 for trials of sets, whose pairs are drawn uniformly."""
         return self.trials.temperature if self.datasets[dataset].sets is None else 0.0
 
     def match(self, dataset: str) -> Match:

@@ -1,9 +1,9 @@
 """Rows for three ways to share the labelled texts of a data set, and its public, private and held-out texts.
 
-Rows are made for each data set that a cell audits and that has a label to learn. This is the data set's first label
-with enough texts, in all and per class. Labels that identify authors or pairs (`group`) and attributes to hide
-(`decide.attributes`) are skipped. Public texts are those of the public part. Without a public part, they are those of
-splits that are not audited. The audited texts form folds (`auditing.corpora.folds`).
+Rows are made for each data set that a cell audits and that has a label to learn. The label to learn is the data set's
+first label with enough texts, in all and per class. Labels that identify authors or pairs (`group`) and attributes to
+hide (`decide.attributes`) are skipped. Public texts are those of the public part. Without a public part, they are those
+of splits that are not audited. The audited texts form folds (`auditing.corpora.folds`).
 """
 
 from __future__ import annotations

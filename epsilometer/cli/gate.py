@@ -289,7 +289,7 @@ def _accept(texts: Texts, epsilon: float | None, spending: GateRules, *, baselin
 def _of_file(
     texts: Texts, epsilon: float | None, rules: Rules, baseline: Path | None
 ) -> tuple[Subject, dict[str, Estimate] | None]:
-    """Return the subject of a gate on a file, and the estimates of the accepted baseline, or None without one."""
+    """Return the subject of a gate on a file, and the accepted baseline's estimates, or None without a baseline."""
     from epsilometer.auditing.limits.accepted import read
 
     accepted = None if baseline is None else read(baseline)

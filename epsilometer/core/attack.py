@@ -18,7 +18,7 @@ from epsilometer.core.randomness import Noise
 SLOT = np.int16  # data type of a guessed slot; candidate sets have at most 32,767 texts
 SEES = (TEXT, UNITS, LATENTS, PROVIDER)
 
-_GRID = 1e-6  # scores closer than this tie, since rounding must not decide
+_GRID = 1e-6  # closer scores count as tied, since rounding must not decide
 _CELLS = 1 << 22  # scores per block (32 MB), whatever the number of candidates
 
 
@@ -138,7 +138,7 @@ class Validated(Protocol):
 
     @property
     def largest_set(self) -> int | None:
-        """The largest k for which its power was validated; None: any k."""
+        """The largest number of candidates for which the attack's power was validated; None: any number."""
         ...
 
 

@@ -76,7 +76,7 @@ def tilted_unit(
     if np.isneginf(peak):  # no output is possible under both
         return np.zeros(len(uniforms), np.int64), -np.inf, np.zeros(len(uniforms))
     cdf = np.cumsum(np.exp(half - peak))
-    # The product may be rounded up to the total cdf[-1], at which the search would find no output.
+    # A uniform times the total cdf[-1] may be rounded up to this total, where the search would find no output.
     at = np.minimum(uniforms * cdf[-1], np.nextafter(cdf[-1], 0))
     outputs = np.searchsorted(cdf, at, side="right")
     return outputs, min(float(peak + np.log(cdf[-1])), 0.0), first[outputs] - second[outputs]

@@ -31,7 +31,7 @@ class Cases:
 
 
 def cases(rewrites: Rewrites, candidates: NDArray[np.integer]) -> Cases | None:
-    """Return the cases of n trials; None if too many are possible, or if rewrites are more than texts of a public list.
+    """Return the cases of n trials; None if too many are possible, or if rewrites are not listed texts alone.
 
     candidates: [n, k] numbers of texts.
     """

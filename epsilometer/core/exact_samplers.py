@@ -71,7 +71,7 @@ class Weights:
 
     @classmethod
     def of(cls, log_weights: NDArray[np.floating]) -> Weights:
-        """Return the weights for logarithms [m], each to `weight_error`. Minus infinity gives a weight of 0."""
+        """Return the weights for logarithms [m], to an error of `weight_error`. Minus infinity gives a weight of 0."""
         possible = np.flatnonzero(log_weights > -np.inf)
         below = log_weights[possible].astype(np.float64) - log_weights.max()
         level = np.floor(below / np.log(2))
@@ -211,7 +211,7 @@ class ExactDraws:
         return weights.outputs[weights.ends.searchsorted(at, side="right")].astype(np.int64)
 
     def _tries(self, count: int) -> Words:
-        """Return [count] numbers of coins of probability 1 / e that succeed before the first failure."""
+        """Return [count] numbers of successes before the first failure, for coins of probability 1 / e."""
         out, left = np.zeros(count, np.uint64), np.arange(count)
         while len(left):
             ones = np.ones(len(left), np.uint64)

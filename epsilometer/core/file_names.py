@@ -20,7 +20,7 @@ _shown = True
 
 @contextmanager
 def names_shown(shown: bool) -> Iterator[None]:
-    """Within the context, let messages quote names of users' files or not. By default, and with SHOW, they do."""
+    """Within the context, messages quote names of users' files if `shown`, or if SHOW is set. By default they do."""
     global _shown
     before, _shown = _shown, shown
     try:

@@ -26,7 +26,7 @@ class Use(NamedTuple):
     """A resolved import."""
 
     bound: str
-    """The name that the import binds (`core.syntax.Import`); empty for a package's `__init__`, which it only runs."""
+    """The name that the import binds (`core.syntax.Import`); empty for a package's `__init__` that is only run."""
     name: str
     """The imported name within the module; empty for the whole module."""
     file: Path | None

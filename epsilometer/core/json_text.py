@@ -1,4 +1,4 @@
-"""Reading of JSON from other programs, with errors that never quote it, and values for our own JSON.
+"""Reading of other programs' JSON, with errors that never quote this JSON, and values for our own JSON.
 
 Our own values may be infinite or NaN, which JSON cannot express, so `for_json` replaces them.
 """

@@ -514,7 +514,7 @@ class FunctionMechanism:
 
 
 def _takes(function: Callable[..., str], arguments: int) -> bool:
-    """Return whether a function takes this many positional arguments; three, if its signature is unknown."""
+    """Return whether a function takes this many positional arguments. An unknown signature counts as three."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -10,15 +10,15 @@ There are two samplers, one for audits and one for releases:
 - **Releases** (operating system's generator): the inverse CDF, in float64, of a uniform number of 63 bits in (0, 1/2),
   with a random sign. Numbers reach up to 9.1 deviations. Sums with this noise are rounded to a public grid (`on_grid`).
 
-The cost of rounding in a release: let g, between 1/16 and 1/8, be the grid's step in deviations of the noise. Rounding
-to a public grid is post-processing, so with an exact Gaussian it would cost nothing. The sampled number differs from
-the exact quantile by at most a relative 2^-48 (`test_normals.py`). The 63-bit number differs from an exactly uniform
-number by 2^-64 or a relative 2^-53. So the bounds of the grid cell around a value of t deviations move by at most
-t 2^-48. The probability of this cell changes by a relative t 2^-47 / g, which is at most 2^-40 within 8 deviations.
-Beyond 8 deviations the probability is 1.3e-15. Take a step on d numbers that is (epsilon, delta)-private in exact
-arithmetic. With this noise it is (epsilon + eta, delta e^eta + tau)-private, with eta = d 2^-39 and tau = d 2^-48. For
-592,130 numbers, eta is 1.1e-6 and tau is 2.1e-9. The discrete Gaussian of `core.exact_samplers` has no such cost, but
-takes 100 times as long.
+The cost of rounding in a release: let g be the grid's step in deviations of the noise; g is between 1/16 and 1/8.
+Rounding to a public grid is post-processing, so with an exact Gaussian it would cost nothing. The sampled number
+differs from the exact quantile by at most a relative 2^-48 (`test_normals.py`). The 63-bit number differs from an
+exactly uniform number by 2^-64 or a relative 2^-53. So the bounds of the grid cell around a value of t deviations move
+by at most t 2^-48. The probability of this cell changes by a relative t 2^-47 / g, which is at most 2^-40 within 8
+deviations. Beyond 8 deviations the probability is 1.3e-15. Take a step on d numbers that is (epsilon, delta)-private in
+exact arithmetic. With this noise it is (epsilon + eta, delta e^eta + tau)-private, with eta = d 2^-39 and
+tau = d 2^-48. For 592,130 numbers, eta is 1.1e-6 and tau is 2.1e-9. The discrete Gaussian of `core.exact_samplers` has
+no such cost, but takes 100 times as long.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A study adds sections of params.yaml, stages, sections of the report and commands, unknown to the core.
+"""A study adds sections of params.yaml, stages, sections of the report, and commands. The core does not know them.
 
 The core imports no study. It finds each study by an entry point in the group `epsilometer.studies`, which names an
 object:
@@ -44,8 +44,8 @@ class AttackKind:
 
 @dataclass(frozen=True)
 class ModelUse:
-    """The number of tokens that a model reads or writes for one use. what: the use, such as a cell. model: its name in
-    params.yaml.
+    """The number of tokens that a model reads or writes for one use. what: the use, such as a cell. model: the model's
+    name in params.yaml.
     """
 
     what: str

@@ -1,9 +1,9 @@
 """A numpy generator that draws every bit from the operating system, for publications.
 
-numpy's own generators are invertible: an adversary who sees enough of their numbers can compute all others. `generator`
-instead gives numpy 64-bit words from the operating system. It uses numpy's documented C interface for bit generators
-("Extending"), so all of numpy's distributions are available. Each number takes about 0.5 microseconds; `words` is
-faster, since it returns many words at once.
+numpy's own generators are invertible: an adversary who sees enough of their numbers can compute all other numbers.
+`generator` instead gives numpy 64-bit words from the operating system. It uses numpy's documented C interface for bit
+generators ("Extending"), so all of numpy's distributions are available. Each number takes about 0.5 microseconds;
+`words` is faster, since it returns many words at once.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ benchmark's micro-average. A document becomes a row with three lists of equal le
 "quasi") and their entities. A mention's `span_text` must be the text between its offsets.
 
 Function words, titles and punctuation at the ends of a mention are left out, since the benchmark ignores them. The
-benchmark finds function words by part-of-speech tags, and ignores them inside mentions, too. Here a fixed list has the
-function words.
+benchmark finds function words by part-of-speech tags, and ignores them inside mentions, too. This module takes the
+function words from a fixed list.
 """
 
 from __future__ import annotations

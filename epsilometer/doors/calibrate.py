@@ -109,7 +109,7 @@ def calibrate(question: Question, of: Subject, target: float, search: Search = S
 
 
 class _Looking:
-    """Observer of a question's figure in fresh trials. Each further look at an epsilon has GROWTH times as many."""
+    """Observer of a question's figure in fresh trials. Each further look at an epsilon has GROWTH times the trials."""
 
     def __init__(self, question: Question, of: Subject, limit: Limit, budget: int) -> None:
         """Plan the first look. Raises UserError if the part of the budget for this look is too small to decide."""
@@ -146,7 +146,7 @@ class _Looking:
         return Look(low, high, rewrites)
 
     def _count(self, turn: Turn) -> int | None:
-        """Return a look's number of trials; None if it would not exceed the last look's, or would be too small."""
+        """Return the number of trials of a look; None if it would be too small, or no larger than in the last look."""
         most = self._fewest if not self._each else int(min(self._most, turn.left) / self._each)
         before, planned = (self._fewest * GROWTH**again for again in (turn.again - 1, turn.again))
         if turn.again and before >= most:

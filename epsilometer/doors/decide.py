@@ -63,9 +63,9 @@ def decide(
     limits: pairs of a question and the largest value allowed (for similarity, the smallest). epsilons: budgets; None
     for the subject's own budget. trials: None for each question's usual number. Columns: epsilon, figure (`all` last),
     measure, allowed, trials, point (the figure at the observed rate), low and high (the figure's bounds), by (the
-    source of the bounds), decision (`evidence.status.Status`) and needed (the number of trials that could show an open
-    limit kept; null if no number can, or if more trials would not help). Raises UserError if a subject lacks what a
-    question needs.
+    source of the bounds), decision (`evidence.status.Status`) and needed (the number of trials that could show that an
+    open limit is kept; null if there is no such number, or if more trials would not help). Raises UserError if a
+    subject lacks what a question needs.
     """
     if not limits:
         raise UserError("nothing is limited; give a limit on a question (--limit which_text=1)", "EPS-Q009")
@@ -99,7 +99,7 @@ class Decided:
     """The status of a limit on one figure, and the evidence that decides.
 
     low, high: the bounds of the figure, with the error probabilities of the status. needed: the number of trials that
-    could show an open limit kept; None if no number can, or if more trials would not help.
+    could show that an open limit is kept; None if there is no such number, or if more trials would not help.
     """
 
     evidence: Evidence
@@ -110,7 +110,7 @@ class Decided:
 
 
 def shown_by_law(question: Question, limit: Limit, of: Subject, count: int) -> Observed | None:
-    """Return the stated law's evidence if the law proves the limit kept and rewrites do not refute it; else None."""
+    """Return the law's evidence if the law proves that the limit is kept, and rewrites do not refute it; else None."""
     if not isinstance(question, ShownByLaw):
         return None
     return question.by_law(of, limit, count, errors=_errors(of))[0]
@@ -160,7 +160,7 @@ def _errors(of: Subject) -> Errors:
 
 
 def _needed(question: Question, limit: Limit, of: Subject, tests: int, *, errors: Errors) -> int | None:
-    """Return the number of trials that can show a limit kept; None if no number can."""
+    """Return the number of trials that can show that a limit is kept; None if there is no such number."""
     try:
         return question.amount(of, limit, MOST_TRIALS, tests, errors=errors)
     except UserError:

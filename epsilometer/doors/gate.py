@@ -2,8 +2,8 @@
 
 `auditing/gate_statistics.py` has the statistics. Questions about guesses (`Gives.MORE`) share one game, whose trials
 come in batches until every limit is decided. Each other question is judged once. Its number of trials is fixed
-beforehand, and costs at most an equal part of the budget. All limits share alpha. `exit_code` gives the shell's exit
-code.
+beforehand, and the trials cost at most an equal part of the budget. All limits share alpha. `exit_code` gives the
+shell's exit code.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = No
     """Judge a subject on fresh trials, until every limit is decided or the budget is spent.
 
     accepted: the estimates of earlier trials, by attack. Raises UserError if nothing is limited, if the subject lacks
-    what a question needs, and if no number of trials within the budget could show a limit kept. The accepted attacks
-    must be the attacks that run, else UserError is raised: a leak that only a missing attack finds would pass.
+    what a question needs, and if no number of trials within the budget could show that a limit is kept. The accepted
+    attacks must be the attacks that run, else UserError is raised: a leak that only a missing attack finds would pass.
     UserError is also raised if too many answers of a service are missing, unless a limit is already shown to be
     exceeded.
     """
@@ -128,8 +128,8 @@ def judged_once(
 ) -> list[Judged]:
     """Judge the figures of a question on a number of trials fixed beforehand, within a budget of rewrites.
 
-    tests: the number of tested figures of all limits, which share alpha. If the stated law proves the limit kept, no
-    attack runs.
+    tests: the number of tested figures of all limits, which share alpha. If the stated law proves that the limit is
+    kept, no attack runs.
     """
     before = of.tally.total.rewrites
     if isinstance(question, ShownByLaw):
@@ -230,7 +230,7 @@ class _Played:
         guesses, of_texts = _guesses(of, "gate"), {name: list[tuple[str, bool]]() for name in of.attacks}
 
         def measure(first: int, count: int) -> list[Hits | Confident]:
-            _check_missing(of.tally.total, rules.budget, rules.max_missing)  # missing so far, of the whole budget
+            _check_missing(of.tally.total, rules.budget, rules.max_missing)  # missing so far, out of the budget
             every = guesses(of.epsilon, first, count, everyone)
             for name, each in zip(of.attacks, every, strict=True):
                 of_texts[name] += outcomes_of_texts(of, each)

@@ -106,8 +106,8 @@ def accept(asked_for: Mapping[str, Question], of: Subject, trials: int | None = 
 def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
     """Observe a baseline's trials again; return the baseline with today's date, and each figure's change.
 
-    Raises UserError if the mechanism, the epsilon or the texts are not the baseline's, since the trials would then
-    differ.
+    Raises UserError if the mechanism, the epsilon or the texts differ from the baseline's, since the trials would then
+    differ, too.
     """
     now = {"mechanism": of.name, "epsilon": stored(of.epsilon), "texts": of.digest}
     for what, value in now.items():

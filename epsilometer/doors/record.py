@@ -36,7 +36,7 @@ RECORD: Schema = {
     "limit": pl.Float64,  # null without a limit, and for figures that are not limited
     "at_least": pl.Boolean,  # True if the limit is the smallest value allowed
     "status": pl.String,  # status of the limit (`evidence.status.Status`)
-    "needed": pl.Int64,  # number of trials that could show an open limit kept
+    "needed": pl.Int64,  # number of trials that could show that an open limit is kept
     "outcomes": pl.List(pl.Float64),  # one per trial, in [0, 1]; empty if the question has none
     "drawn": pl.String,  # a hash of everything that determines the trials
     "data": pl.String,  # kind of the evidence: "Hits" or "Means" (`evidence.Data`)

@@ -65,7 +65,7 @@ class BertScore:
                     "another model",
                     "EPS-M097",
                 ) from error
-        # Some tokenisers state no limit, or a limit above the model's.
+        # Some tokenisers state no limit, or a limit above the model's limit.
         window = config.get("max_position_embeddings") or 512
         scorer._tokenizer.model_max_length = min(scorer._tokenizer.model_max_length, window - 2)
         return scorer

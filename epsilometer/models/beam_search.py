@@ -64,7 +64,7 @@ def beam_search(model: Seq2Seq, states: Tensor, longest: int, beams: int = 3, te
 
 
 def _first_batch(model: Seq2Seq, longest: int, beams: int, most: int, states: Tensor) -> list[str]:
-    """Return the texts for the first states. They are `most` texts, or fewer if memory is short."""
+    """Return the texts for the first `most` states, or for fewer states if memory is short."""
     size = model.memory.rows(beams * model.row_bytes(states.shape[1], longest), most)
     part = states[:size]
     rows = torch.cat([part, part[-1:].expand(size - len(part), -1, -1)])
@@ -129,7 +129,7 @@ def _best(ended: list[_Ended], going: list[list[int]], scores: Tensor, beams: in
 
 
 def _beginning(model: Seq2Seq) -> list[int]:
-    """Return the decoder's first tokens: its start token, and the token that begins texts if that is another."""
+    """Return the decoder's first tokens: its start token and, if different, the token that begins texts."""
     first = model.tokens(["a"])[0][0]
     opens = first in model.tokenizer.all_special_ids and first != model.start
     return [model.start, first] if opens else [model.start]

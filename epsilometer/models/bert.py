@@ -188,7 +188,7 @@ class Bert:
         """Process the sequences in blocks: on the CPU in parallel, one block per core.
 
         So cores do not wait for each other after every product, and results do not depend on the number of cores. On
-        other devices, blocks are as large as memory allows, and one is processed after another.
+        other devices, blocks are as large as memory allows, and are processed one after another.
         """
 
         def one_by_one(rest: Sequence[int]) -> Iterator[Sequence[int]]:

@@ -5,7 +5,7 @@ far. The token is sampled from
 
     M_t = sqrt(P_t P'_t) / rho_t,    rho_t = sum over tokens of sqrt(P_t P'_t),
 
-so a text y has the probability M(y) = prod sqrt(P_t P'_t) / rho_t. With P = prod P_t and P' = prod P'_t,
+so a text y has the probability M(y) = prod over t of (sqrt(P_t P'_t) / rho_t). With P = prod P_t and P' = prod P'_t,
 ln(sqrt(P P') / M) = sum ln rho_t. This sum depends on y and is at most 0. Sampling a token takes two forward passes,
 while sampling from P takes one. `generation` defines the distributions and the code for prompts, caches and batches.
 """
@@ -37,8 +37,9 @@ def generate_between(
 
     prompts:   token ids.
     pairs:     [n, 2], indices of the two prompts of each row.
-    limits:    [n, 2], most tokens after the first and after the second prompt. If the two limits differ, a text that is
-               truncated at the smaller one is impossible after the other prompt, so its sum is minus infinity.
+    limits:    [n, 2], most tokens after the first and after the second prompt. If the two limits differ, a text that
+               reaches the smaller limit without an end token is impossible after the prompt with the larger limit, so
+               its sum is minus infinity.
     uniforms:  [n, at least the largest limit]. A row depends only on its pair, limits and uniforms.
     """
     draws = _Paths(model, law, epsilon, limits, uniforms=uniforms)

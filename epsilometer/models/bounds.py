@@ -6,10 +6,10 @@ logits unclipped.
 
 `measure` takes the mean of all logits on public texts as the lower bound, as in DP-MLM (Meisenbacher et al. 2024). The
 upper bound is the 90 % quantile, over positions, of the largest logit. DP-MLM's upper bound, the mean plus 4 standard
-deviations, is too low for the embedded encoder-decoder. It lies below the largest logit of nine positions in ten. With
-that bound, the most likely token is sampled with probability .11 at epsilon 100, instead of .90. The range is stored
-with the name of the public texts, and with a hash or the revision of the measured weights. It does not apply to another
-model or revision.
+deviations, is too low for the embedded encoder-decoder: at nine of ten positions, the largest logit exceeds it. With
+DP-MLM's bound, the most likely token is sampled with probability .11 at epsilon 100, instead of .90. The range is
+stored with the name of the public texts, and with a hash or the revision of the measured weights. It does not apply to
+another model or revision.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class Chat:
         keep: Callable[[str], str] = str,
         draws: Sequence[int] | None = None,
     ) -> list[Completion]:
-        """Return the answer to each conversation. Equal ones are sent once, and answered ones are not sent again.
+        """Return the answer to each conversation. Equal conversations are sent once; cached answers are reused.
 
         max_tokens:  most tokens in an answer.
         temperature: 0 for the most likely answer; None for the endpoint's default.

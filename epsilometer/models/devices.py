@@ -37,7 +37,7 @@ def resolved(device: str | None = None) -> str:
 
 
 def described() -> dict[str, str]:
-    """Return a description of the chosen device for a code record: the kind, and of a GPU the model and capability."""
+    """Return a description of the chosen device for a code record: the kind; for a GPU also its name and capability."""
     kind = resolved()
     if kind == "cpu":
         return {"kind": kind}

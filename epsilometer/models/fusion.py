@@ -6,10 +6,10 @@ token is sampled from
     p = lambda p' + (1 - lambda) q,    with the largest lambda <= 1 for which max(D(p || q), D(q || p)) <= bound.
 
 D is the Renyi divergence of order a > 1, D(p || q) = ln(sum p^a q^(1-a)) / (a - 1). The sums in D(p || q) and D(q || p)
-are convex in lambda and 1 at lambda = 0, so both divergences grow with lambda. With t = 1 + lambda (p' / q - 1) = p / q
-these sums are sum q t^a and sum q t^(1-a), so p' / q and q are computed once. Chandrupatla's method brackets lambda
-(`scipy.optimize.elementwise`). The lambda that is used is the end of the bracket at which both divergences are within
-the bound. Computations use float64. p' and q are the model's softmax.
+are convex in lambda, and have their minimum, 1, at lambda = 0. So both divergences grow with lambda. With
+t = 1 + lambda (p' / q - 1) = p / q these sums are sum q t^a and sum q t^(1-a), so p' / q and q are computed once.
+Chandrupatla's method brackets lambda (`scipy.optimize.elementwise`). The lambda that is used is the end of the bracket
+at which both divergences are within the bound. Computations use float64. p' and q are the model's softmax.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Fusion:
         return private
 
     def _largest(self, private: Tensor, public: Tensor, bounds: Tensor) -> Tensor:
-        """Return [n]: the largest lambda within each bound. At lambda = 1, all divergences must exceed the bounds."""
+        """Return [n]: each row's largest lambda within its bound. At lambda = 1, divergences must exceed bounds."""
         weights, excess = public.exp(), (private - public).expm1()
 
         def over(shares: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -83,7 +83,7 @@ class Fusion:
         return torch.from_numpy(inside).to(bounds.device)
 
     def _bisected(self, private: Tensor, public: Tensor, bounds: Tensor) -> Tensor:
-        """Return a lambda [n] by bisection, as the released code does."""
+        """Return a lambda [n] by bisection, as the reference code does."""
         low, high = torch.zeros_like(bounds), torch.ones_like(bounds)
         for _ in range(self.steps):
             middle = (low + high) / 2
@@ -184,7 +184,7 @@ class _Rows:
         return tokens
 
     def _laws(self, rows: NDArray[np.float64], sides: Sequence[Prefixes]) -> NDArray[np.float64]:
-        """Return the mixtures' log-probabilities [n, outputs]. rows: [3, n], the slots of both sides and the bound."""
+        """Return the mixtures' log-probabilities [n, outputs]. rows: [3, n]: private slot, public slot, bound."""
         both = [
             side.logits[self.model.tensor(slots.astype(np.int64))] for side, slots in zip(sides, rows[:2], strict=True)
         ]

@@ -46,8 +46,8 @@ _Reading: TypeAlias = tuple[NDArray[np.int64], tuple[Tensor, Any]]  # indices of
 class TokenLaw:
     """The distribution of one token.
 
-    low, high: clip bounds. top_k: sample only among this many most likely tokens; None: among all tokens, as the claim
-    assumes.
+    low, high: clip bounds. top_k: sample only among the `top_k` most likely tokens; None: among all tokens, as the
+    claim assumes.
     """
 
     low: float
@@ -137,7 +137,7 @@ def forced(
 
     source: [n], index of each sequence's prompt. sequences: n lists of vocabulary ids, none longer than the model can
     generate. Yields indices [m] of sequences, and the logits [m, length, outputs] of these sequences. `length` is at
-    least the length of the longest of them.
+    least the length of the longest of these sequences.
     """
     rest = np.arange(len(sequences))
     while True:

@@ -91,7 +91,7 @@ class Generator(ABC):
     def _check_tokenizer(self) -> None:
         """Raise UserError for a slow tokeniser, and configure a fast one.
 
-        A fast one then neither pads nor truncates, and encodes "</s>" in a text as plain characters.
+        The configured tokeniser neither pads nor truncates, and encodes "</s>" in a text as plain characters.
         """
         if not hasattr(self.tokenizer, "backend_tokenizer"):
             raise UserError(f"{self.folder} has no tokenizer.json; give a model with a fast tokeniser", "EPS-N041")

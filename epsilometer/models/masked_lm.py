@@ -2,7 +2,8 @@
 
 The input is a pair (Meisenbacher et al. 2024, "DP-MLM"): the whole text, a separator, and the text again with one word
 replaced by one mask token. If the pair does not fit the model's window, each half is truncated to a window of subwords
-around the word. (The reference code counts words, not subwords. So in long texts its window does not contain the mask.)
+around the word. (The reference code counts words, not subwords. In long texts, the window of the reference code
+therefore does not contain the mask.)
 
 Only the hidden state at the mask goes through the vocabulary head. Logits are rounded to multiples of 1/1024, so that
 small differences between processors rarely change a sampled word.
@@ -110,7 +111,7 @@ class MaskedLM:
         return self._model.states(list(self.inputs(texts_words, rows))).cpu().numpy()
 
     def recall(self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, states: np.ndarray) -> None:
-        """Use `states` as the cached result of `states` for these rows. Results must not change."""
+        """Use `states` as the cached result of the method `states` for these rows. Results must not change."""
         if isinstance(self._model, _BertMaskedLM):
             self._model.recall(list(self.inputs(texts_words, rows)), states)
 
@@ -266,7 +267,7 @@ class _AnyMaskedLM:
             yield from self._memory.parts(list(run), partial(self._first_batch, inputs, length))
 
     def _first_batch(self, inputs: list[PairInput], length: int, members: list[int]) -> Tensor:
-        """Return the logits of the first batch of `members`. They are indices of inputs of one length."""
+        """Return the logits of the first batch. members: indices of inputs of one length."""
         import torch
 
         from epsilometer.models.memory import activations

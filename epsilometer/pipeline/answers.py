@@ -24,7 +24,7 @@ ASKED: Schema = {"name": pl.String, "dataset": pl.String, "mechanism": pl.String
 
 
 def recorded(params: QuestionParams, name: str, folder: Path = Path(".")) -> pl.DataFrame:
-    """Return the figures of an entry that have an outcome for each trial, as stage `asked` wrote them; schema ASKED.
+    """Return those figures of an entry that have an outcome for each trial, as stage `asked` wrote them; schema ASKED.
 
     Raises UserError if the budgets of the figures are not those of params.yaml.
     """

@@ -106,8 +106,8 @@ def calibrate_cells(
     """Yield a row per cell of the parameter file, for these mechanisms and data sets; by default for all.
 
     Reads the data sets that the audit prepared. A search by which_text stores counts in data/calibrating. A search
-    by another question stores nothing, and runs for each mechanism on each data set. watch: returns the function to
-    call during a cell's search, given the cell's label. Raises UserError for unknown names, before any text is
+    by another question stores nothing, and runs for each mechanism on each data set. watch: takes a cell's label, and
+    returns the function to call during the cell's search. Raises UserError for unknown names, before any text is
     rewritten.
     """
     search.goal(target)

@@ -106,7 +106,7 @@ def write(params: Params, folder: Path = Path()) -> bool:
 
 
 def check(params: Params) -> None:
-    """Raise UserError if dvc.yaml lacks a stage that params.yaml needs, or has an unneeded or different one.
+    """Raise UserError if dvc.yaml lacks a stage that params.yaml needs, defines it differently, or has unneeded stages.
 
     A user's own stages are allowed.
     """
@@ -155,7 +155,10 @@ def _is_own(name: str, stage: Any) -> bool:
 
 
 def _blocks(text: str, node: yaml.MappingNode, values: Mapping[str, Any], column: int) -> Iterator[tuple[str, str]]:
-    """Yield each key of a mapping, and its text with the comment above it; a key in another layout is reformatted."""
+    """Yield each key of a mapping, and its text with the comment above it.
+
+    A key in flow style, or in another column than `column`, is reformatted.
+    """
     lines, comment = text.splitlines(), " " * column + "#"
     starts = {key.value: key.start_mark for key, _ in node.value}
     last = node.end_mark.line if node.end_mark.index < len(text) else len(lines)

@@ -64,7 +64,7 @@ class QuestionParams(TextsParams):
     )
 
     def check(self) -> None:
-        """Check as `TextsParams.check`, and also the name, data set, mechanism and epsilons of each question."""
+        """Check as `TextsParams.check` does, and check the name, data set, mechanism and epsilons of each question."""
         super().check()
         for name, entry in self.questions.items():
             place = f"questions.{name}"
@@ -91,25 +91,25 @@ class QuestionParams(TextsParams):
         return self.path(entry.question) if entry.question.endswith(".py") else entry.question
 
     def sections_of_cells(self) -> Iterator[tuple[str, Mapping[str, Cell]]]:
-        """Yield `ProjectParams.sections_of_cells`, and the mechanisms of questions."""
+        """Yield the sections of `ProjectParams.sections_of_cells`, then the mechanisms of questions."""
         yield from super().sections_of_cells()
         if self.questions:
             yield "questions", {name: self.cell(entry) for name, entry in self.questions.items()}
 
     def studied(self) -> Iterator[tuple[str, bool]]:
-        """Yield the sections of `ProjectParams.studied`, and `questions`."""
+        """Yield `questions`, then the sections of `ProjectParams.studied`."""
         yield "questions", bool(self.questions)
         yield from super().studied()
 
     def code_paths(self) -> Iterator[tuple[str, str]]:
-        """Yield `TextsParams.code_paths`, and the files of questions."""
+        """Yield the paths of `TextsParams.code_paths`, then the files of questions."""
         yield from super().code_paths()
         for name, entry in self.questions.items():
             if entry.question.endswith(".py"):
                 yield f"questions.{name}.question", entry.question
 
     def read_paths(self) -> Iterator[tuple[str, str]]:
-        """Yield `TextsParams.read_paths`, and settings of questions."""
+        """Yield the paths of `TextsParams.read_paths`, then the settings of questions."""
         yield from super().read_paths()
         for name, entry in self.questions.items():
             yield from strings(entry.settings, f"questions.{name}.settings")

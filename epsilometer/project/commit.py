@@ -12,8 +12,8 @@ _OURS = ("baseline", "sources", "reports", "dvc.lock", "runs")  # files that an 
 class Commit(NamedTuple):
     """A git commit.
 
-    id: the full hash, empty outside of git. edited: True if a file differs from the commit, other than the files that
-    an audit writes.
+    id: the full hash, empty outside of git. edited: True if a file differs from the commit; files that an audit writes
+    do not count.
     """
 
     id: str

@@ -49,7 +49,7 @@ def check_data(paths: Iterable[tuple[str, str]], outside: Sequence[str]) -> None
 def check_inside(paths: Iterable[tuple[str, str]], root: str = ".") -> None:
     """Raise UserError for a relative path that leads out of the project.
 
-    root: the project's folder, from the folder that the paths are relative to.
+    root: the path of the project's folder, relative to the same folder as `paths`.
     """
     up = PurePath(os.path.normpath(root)).parts.count("..")
     for setting, path in paths:

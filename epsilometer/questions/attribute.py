@@ -128,7 +128,7 @@ class Attribute:
         return budget
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the stated law's evidence if it proves the limit kept against every attacker (`ShownByLaw`)."""
+        """Return the stated law's evidence if it proves that every attacker keeps the limit (`ShownByLaw`)."""
         rewrites = min(_MOST, budget // 2)
         lawful = applies(of.mechanism) and has_law(of.mechanism) and errors.beta >= ALPHA / 2
         if limit.scale.options != 2 or rewrites < _FEWEST or not lawful:

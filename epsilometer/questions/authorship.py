@@ -9,9 +9,9 @@ adversary learns from rewrites of the known texts, which anybody who knows the m
 Given the texts that the adversary knows, trials are independent, so the number of right guesses is binomial. Its rate
 is an average over these authors and their test texts.
 
-**The loss** is that of guessing one of N equally likely authors with success rate p: ln((N - 1) p / (1 - p)) (TeDA eq.
-10). Two authors differ in all n texts. Let the pure loss between any two texts be at most c. Then the likelihoods of n
-rewrites under two authors differ by at most a factor e^(n c), so the loss of n texts together is at most n c. An
+**The loss** is the loss of guessing one of N equally likely authors with success rate p: ln((N - 1) p / (1 - p)) (TeDA
+eq. 10). Two authors differ in all n texts. Let the pure loss between any two texts be at most c. Then the likelihoods
+of n rewrites under two authors differ by at most a factor e^(n c), so the loss of n texts together is at most n c. An
 average loss of c gives no such bound. The control `identity`, which returns texts unchanged, shows how much these
 adversaries learn from n unprotected texts.
 """

@@ -89,7 +89,7 @@ class Claim:
         return min(self.usual, budget)
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the law's evidence if it proves the claim and no test of rewrites refutes either (`ShownByLaw`)."""
+        """Return the law's evidence if it proves the claim and no test refutes law or claim (`ShownByLaw`)."""
         law = _of_law(of)
         count = min(self.usual, budget // 2)
         if law is None or law.high > 0 or count < 4 * _FEWEST:

@@ -141,7 +141,7 @@ def _name(attack: str) -> str:
 
 
 def _fewest(limit: Limit, among: int, most: int, tests: int, *, errors: Errors) -> int:
-    """Return the fewest sets that show the limit exceeded by a perfect attack, and kept by an attack at chance.
+    """Return the fewest sets that show that a perfect attack exceeds the limit, and that an attack at chance keeps it.
 
     The search starts at 10 sets and adds a tenth of the sets at each step. Raises UserError above `most` sets.
     """

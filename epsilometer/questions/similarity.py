@@ -29,7 +29,7 @@ from epsilometer.core.component import component, file
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 
-_AMPLE = 2  # texts to rewrite, as a multiple of the number that could show a limit kept
+_AMPLE = 2  # texts to rewrite, as a multiple of the fewest that can show that the limit is kept
 _SIGNED = ("bertscore", "cosine")  # metrics from -1 to 1
 _REFUSED = {
     "changed": "is larger for less similar texts; use jaccard or levenshtein",
@@ -74,7 +74,7 @@ class Similarity:
         return [self._name]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return twice the number of texts that show the limit kept for equal rewrites, within [`usual`, `budget`]."""
+        """Return twice the fewest texts that show the limit is kept if rewrites equal texts; `usual` to `budget`."""
         fewest = fewest_sets(1 - limit.rate, tests, expected=0.0, spread=0.0, errors=errors)
         if fewest is None or fewest > budget:
             needed = "more than a million" if fewest is None else f"{fewest:,}"

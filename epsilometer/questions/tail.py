@@ -48,7 +48,7 @@ class Tail:
         return [f"{name}, tail" for name in of.attacks]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return twice the number of trials that show the limit kept if no guess is right; at most the budget."""
+        """Return twice the fewest trials that show the limit is kept if no guess is right; at most the budget."""
         return min(2 * fewest_without(limit.allowed, min(1.0, errors.beta)), budget)
 
     def observe(self, of: Subject, count: int) -> Sequence[Observed]:
@@ -64,7 +64,7 @@ class Tail:
         ]
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the stated law's evidence if it proves the limit kept against every adversary; not used by gates."""
+        """Return the stated law's evidence if it proves that every adversary keeps the limit. Gates do not use it."""
         return average_by_law(of, limit, budget, ("all_delta_at_4_low", "all_delta_at_4"), errors=errors)
 
     def learn(self, of: Subject, guessed: Sequence[Guessed]) -> Sequence[Learnt]:

@@ -47,7 +47,7 @@ class WhichText:
         return list(of.attacks)
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return twice the number of trials that show the limit kept if attacks guess at chance; at most the budget."""
+        """Return twice the fewest trials that show the limit is kept if attacks guess at chance; at most the budget."""
         if not 0 < limit.rate < 1:
             raise UserError(
                 f"no success rate can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q041"
@@ -69,7 +69,7 @@ class WhichText:
         return observed
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the stated law's evidence if it proves the limit kept against every adversary; not used by gates."""
+        """Return the stated law's evidence if it proves that every adversary keeps the limit. Gates do not use it."""
         return average_by_law(of, limit, budget, ("all_low", "all_high"), errors=errors)
 
     def learn(self, of: Subject, guessed: Sequence[Guessed]) -> Sequence[None]:

@@ -71,7 +71,7 @@ _SHOWN = (
     *("epsilon", "attack", "sees", "rewrites", "coins", "guesses", "right"),
     *("loss", "ceiling", "covered", "claimed", "overall", "claim"),
 )
-_AMPLE = 2  # texts to rewrite, as a multiple of the fewest that can show a limit kept, since the share of hits varies
+_AMPLE = 2  # texts to rewrite, as a multiple of the fewest that show the limit is kept, since the share of hits varies
 
 
 @component
@@ -94,7 +94,7 @@ class WhichUnit:
         return [_name(attack) for attack in _able(of.attacks, of.mechanism, _COMPARED)]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return twice the number of texts that show the limit kept for an attack at chance; at least `usual`."""
+        """Return twice the fewest texts that show the limit is kept if attacks guess at chance; at least `usual`."""
         if limit.rate > 1 - 1e-6:
             raise UserError(
                 f"no rate of right guesses can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q043"
@@ -286,7 +286,7 @@ def _rows(
     seen: Mapping[str, str],
     alpha: float,
 ) -> list[dict[str, Any]]:
-    """Return the rows at one epsilon, with two p-values under the claim: of the guesses, and of guesses all right."""
+    """Return the rows at one epsilon, with p-values under the claim: of the guesses, and if all had been right."""
     said, count = stated(mechanism, epsilon), len(coins.fell)
     every = np.ones(count, bool)
     right = {name: guess.slots == coins.fell for name, guess in guesses.items()}

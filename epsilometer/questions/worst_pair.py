@@ -10,7 +10,7 @@ Pairs come from three groups, which are searched separately:
   have the same number of words, and the loss between them is about one word.
 
 If the law of the released view is known, the losses of the pairs are also computed (`exact_loss`), in a row `exact`.
-The `loss` of this row is that of the best guess, rounded down. The verdict compares the pure loss with the claimed
+The `loss` of this row is the loss of the best guess, rounded down. The verdict compares the pure loss with the claimed
 loss. For a claim with a delta, the verdict compares the pair's delta at the claimed loss with the claimed delta
 (`PairLosses.room`). The row `exact` assumes that the mechanism follows its stated law; the row `sampled` does not.
 
@@ -18,8 +18,8 @@ The result is a lower bound on the loss of the mechanism's worst pair: another p
 
 The figure of the question `WorstPair` is the largest loss, in nats, of guessing between any two of the texts. Trials of
 the one pair that remains give only a lower bound: the loss at their rate of right guesses (TeDA eq. 10 with k = 2). The
-stated law gives a lower bound and, if all pairs of the texts were compared, an upper bound for every adversary. The law
-is used only if it describes all that the released text shows, and if rewrites do not refute it
+stated law gives a lower bound. If all pairs of the texts were compared, the law also gives an upper bound for every
+adversary. The law is used only if it describes all that the released text shows, and if rewrites do not refute it
 (`limits/stated_law.py`).
 """
 
@@ -114,7 +114,7 @@ class WorstPair:
         return [_FIGURE, *([_FIGURE + BY_LAW] if _lawful(of.mechanism) else [])]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return enough trials that half of them show the limit exceeded if an attack is always right."""
+        """Return a number of trials, half of which show that the limit is exceeded if an attack is always right."""
         if limit.rate > 1 - 1e-6:
             raise UserError(
                 f"no rate of right guesses can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q049"
@@ -129,7 +129,7 @@ class WorstPair:
         return min(max(self.usual, 2 * fewest), budget)
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the stated law's evidence if it proves the limit kept against every adversary (`ShownByLaw`)."""
+        """Return the stated law's evidence if it proves that every adversary keeps the limit (`ShownByLaw`)."""
         if not _lawful(of.mechanism) or min(_MOST, budget // 2) < _FEWEST:
             return None, None
         law = _of_law(of)

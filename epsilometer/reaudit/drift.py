@@ -7,9 +7,9 @@ test is Fisher's exact test of two samples. The rows of an audit share its level
 (`level`): in a year without a change, the probability of a false alarm is at most alpha, for any number of audits.
 Losses are in nats.
 
-A row is *not testable* if no outcome of the audit could have shown that its loss has grown. Given the baseline's hits,
-the p-value would then exceed Holm's threshold for the remaining rows even if every guess in the audit were right. If a
-row's number of trials alone rules out any finding, the row does not count in the correction (Tarone 1990,
+A row is *not testable* if no outcome of the audit could have shown that its loss has grown: with the baseline's hits,
+the p-value would exceed Holm's threshold for the remaining rows even if every guess in the audit were right. If a row's
+number of trials alone rules out any finding, the row does not count in the correction (Tarone 1990,
 `claims.verdicts.divisor`). If only the baseline's hits rule out a finding, the row still counts: chance selects such
 rows, so leaving them out would raise the probability of an error.
 """
@@ -113,7 +113,7 @@ class Drift:
 def level(alpha: float, earlier: int) -> float:
     """Return the level of an audit after `earlier` audits in the same year; all levels sum to at most alpha.
 
-    The first 52 audits spend alpha/104 each. The j-th audit after those spends (alpha/2) * 6 / (pi j)^2.
+    The first 52 audits spend alpha/104 each. Of the further audits, the j-th spends (alpha/2) * 6 / (pi j)^2.
     """
     beyond = earlier - SCHEDULED + 1
     return alpha / 2 / SCHEDULED if beyond <= 0 else alpha / 2 * 6 / (math.pi * beyond) ** 2

@@ -1,28 +1,28 @@
 """Test if a table agrees with a claim of a paper, by a rule that results can contradict.
 
-Each rule compares a cell of a table with a number, a word or another cell, by one of five relations:
+Each rule compares a cell of a table with another value (a number, a word or another cell) by one of five relations:
 
-- ABOVE, BELOW: agrees if every number of the cell's interval is above (below) every number of the other's interval;
-  disagrees if no number of the first is above (below) any number of the second.
-- NEAR, with a distance `by`: agrees if every number of the cell's interval is within `by` of every number of the
-  other's; disagrees if no number of the first is within `by` of any number of the second. An interval that is too wide
-  to agree is *not testable here* unless it disagrees.
+- ABOVE, BELOW: agrees if every number of the cell's interval is above (below) every number of the other value's
+  interval; disagrees if no number of the cell's interval is above (below) any number of the other value's interval.
+- NEAR, with a distance `by`: agrees if every number of the cell's interval is within `by` of every number of the other
+  value's interval; disagrees if no number of the cell's interval is within `by` of any number of the other value's
+  interval. If an interval does not disagree and is too wide to agree, the verdict is *not testable here*.
 - IS, IS NOT: the cell is the verdict of another test, and is compared word for word.
 - NO EFFECT AT: the cell is the p-value of a test of the claim that nothing changes. The rule disagrees if the p-value
-  is at most the other number. A larger p-value does not show that nothing changes, so the claim is then undecided.
+  is at most the other value. A larger p-value does not show that nothing changes, so the claim is then undecided.
 
 A cell is `0.3 (0.2 to 0.4)`, `0.2 to 0.4`, `at least 2`, `0.3 ± 0.1`, `12 %` or a number. Overlapping intervals, and
 tests without a finding, are undecided. A cell `not testable` gives *not testable here*, as does an empty cell under IS
 or IS NOT.
 
-`of` is a number n of cases. If a cell is a share, they are texts; if it is a mean over batches of values between 0 and
-1, they are batches. A cell without an interval then gets Clopper and Pearson's 99 % interval, which is valid but wide
-for means. A macro F1 is neither a share nor a mean, so do not give `of` for it. A verdict on a share is *not testable
-here* if every possible share of n texts leads to the same verdict. An undecided share is *not testable here* if no
-possible share agrees, or none disagrees.
+`of` is the number n of cases behind a cell. The cases of a share are texts. The cases of a mean over batches are
+batches, whose values must lie between 0 and 1. With `of`, a cell without an interval gets Clopper and Pearson's 99 %
+interval, which is valid but wide for means. A macro F1 is neither a share nor a mean, so do not give `of` for it. A
+verdict on a share is *not testable here* if every possible share of n texts leads to the same verdict. An undecided
+share is *not testable here* if no possible share agrees, or if no possible share disagrees.
 
-A number without an interval needs one of three facts. `off` is the largest amount by which chance may change the
-number. If the other number is also a cell, `off` is the largest change of the difference of both numbers. `factor`
+A number without an interval needs `off`, `factor` or `exact`. `off` is the largest amount by which chance may change
+the number. If the other number is also a cell, `off` is the largest change of the difference of both numbers. `factor`
 states the change as a factor. `exact` states that chance plays no part, as in a law, a bound or a complete count.
 
 `against` is an effect size, for a check of the rule's power (`report.power`). Assume that the claim is false by this

@@ -31,7 +31,7 @@ class Measured:
 
     name: the name in the paper. calibrated: the row of `calibrate`. loss: the row of the strongest attack, with bounds
     that account for its choice among the attacks. attacks: the rows of all attacks. alike: the row of the similarity.
-    The last three are empty if no epsilon has the target loss.
+    `loss`, `attacks` and `alike` are empty if no epsilon has the target loss.
     """
 
     name: str
@@ -47,7 +47,8 @@ class Article:
 
     target: the loss of the calibration, in nats. source: the name of the texts. texts: their number. matched: True
     for candidates with equal numbers of words. alpha: the error of each interval. calibrated: a row for each mechanism.
-    losses, similarities: the figures of each mechanism. leaks, keeps: comparisons of pairs by loss, by similarity.
+    losses, similarities: the figures of each mechanism. leaks: comparisons of pairs of mechanisms by loss. keeps: the
+    same by similarity.
     """
 
     target: float
@@ -169,7 +170,7 @@ class Article:
         ]
 
     def _leaks(self, row: Row) -> str:
-        """Return the finding on the losses of a pair. Attacks on only one of the two are named, and not compared."""
+        """Return the finding on the losses of a pair. Attacks on only one mechanism are named, not compared."""
         first, second = (self._name[row[side]] for side in ("first", "second"))
         alone = [
             each["figure"]

@@ -1,12 +1,12 @@
 """Figures of results/ that pages and claims cite.
 
-A reference has a table, a row, a column and, if the cell has several values, the name of the value:
+A reference has a table, a row and a column. If the cell has several values, it also has the name of the value:
 
     full/losses-on-queries; tem, 5; strongest
     training/attacks-against-noise; reviews-bert-none, rmia; levels: values; 0.03
 
-A row is named by its first cells, as many as distinguish it from all other rows. The fourth part `Holm, tem` adjusts a
-p-value for all p-values of its column in the rows that begin with `tem` (Holm 1979).
+A row is named by its first cells, as many as distinguish it from all other rows. If the fourth part is `Holm, tem`, the
+figure is a p-value, adjusted for all p-values of its column in rows that begin with `tem` (Holm 1979).
 
 In a Markdown page, a figure is a link to its table. After `#`, a plus stands for a space. `filled` updates the figure:
 

@@ -563,7 +563,7 @@ def _by_kind(verdict: Verdict) -> list[list[Judged]]:
 
 
 def _kind(kind: Sequence[Judged], status: Status) -> str:
-    """Return a line on a group: its first result, and others with the same failing status. status: the verdict's."""
+    """Return a line on a group: its first result, and other results with its failing status. status: the verdict's."""
     first, *others = kind
     alike = [] if first.status.passes else [other for other in others if other.status is first.status]
     return "; ".join(

@@ -47,7 +47,7 @@ def right(judged: Judged) -> int | None:
 
 
 def counted(judged: Judged) -> str:
-    """Return the counts of right and of all trials, for a table; only the latter if trials are not right or wrong."""
+    """Return `right` and the number of trials, for a table; without `right`, only the number of trials or pairs."""
     if (hits := right(judged)) is not None:
         return f"{hits:,} of {judged.trials:,}"
     if by_law(judged):

@@ -5,9 +5,10 @@ paper denies: the truth is on the wrong side of the claim, at a stated distance.
 stated distance is the distance between them, so the alternative reverses their order.
 
 Figures are modelled as normal, with the standard deviations of their 99 % intervals, and shares of n texts as binomial.
-If an interval begins at 0, its whole length counts as the half-width. Intervals of losses widen with the loss. Under
-the alternative, the loss measured as larger is the smaller one, so its interval would be narrower. If one loss is
-claimed to be larger than another, both therefore get the narrower of their intervals.
+If an interval begins at 0, its whole length counts as the half-width. Intervals of losses widen with the loss. If one
+loss is claimed to be larger than another, the alternative reverses their order. The loss that was measured as larger is
+then the smaller loss, and its interval would be narrower. Both losses therefore get the narrower of their two
+intervals.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def power_of_share(of: int, disagrees: Callable[[int], bool], truths: tuple[floa
     """Return the probability of *disagrees* for a share of n texts: the largest over the alternatives.
 
     of: n; disagrees: returns True if a count of the n texts disagrees; truths: the shares under the alternatives, which
-    are clipped to 0 to 1.
+    are clipped to the range 0 to 1.
     """
     against = [hits for hits in range(of + 1) if disagrees(hits)]
     return max(float(binom.pmf(against, of, min(max(truth, 0.0), 1.0)).sum()) for truth in truths)

@@ -76,7 +76,7 @@ class Results(Generic[P]):
         return self.audited(dataset)["text"].to_list()
 
     def shown(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Return a table that contains texts, as it is; raises UserError unless all its data sets are public."""
+        """Return a table of texts unchanged; raises UserError unless all its data sets are public."""
         for dataset in table["dataset"].unique().sort():
             self._check_shown(dataset, self.public)
         return table

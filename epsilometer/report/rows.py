@@ -41,7 +41,7 @@ def strongest(estimates: pl.DataFrame) -> pl.DataFrame:
 
 
 def by_equal_length(exact: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per cell of the exact losses: over pairs of equal length or, if there are none, over all pairs.
+    """Return a row per cell of the exact losses: over pairs of equal length; without such pairs, over all pairs.
 
     These figures compare mechanisms. If an output reveals the length of a text, texts of different lengths are always
     told apart, which says nothing about the rest of the mechanism.
@@ -66,7 +66,7 @@ def exactly(row: Mapping[str, Any]) -> str:
 
 
 def followed(exact: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
-    """Return the exact losses of cells whose rewrites follow the law; for all others, exact losses are wrong."""
+    """Return the exact losses of cells whose rewrites follow the law; for other cells, exact losses are wrong."""
     departed = estimates.filter("departs").select(CELL).unique()
     return exact.join(departed, on=CELL, how="anti", nulls_equal=True, maintain_order="left")
 
@@ -92,9 +92,9 @@ def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl
 
     With a law of the released view, `point` is the exact average over the compared pairs, and `loss` and `upper` are
     the bounds over all pairs, which decisions use. If the law gives only a lower bound, `loss` and `point` are this
-    bound. Without a law, all three are from trials. If exact losses of the data set are known over pairs of equal
-    length, only trials count whose candidates have equally many words, unless there are none. A law that the rewrites
-    depart from is ignored. The rows also have `tail_low` and `tail` (`tails`). alpha: the audit's.
+    bound. Without a law, all three are from trials. If the data set has exact losses over pairs of equal length, only
+    trials whose candidates have equally many words count; without such trials, all trials count. A law that the
+    rewrites depart from is ignored. The rows also have `tail_low` and `tail` (`tails`). alpha: the audit's.
     """
     exact = followed(exact, estimates)
     laws = {tuple(row[name] for name in CELL): row for row in by_equal_length(exact.filter("released")).to_dicts()}
@@ -131,7 +131,7 @@ def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl
 def unbeaten(
     point: Mapping[str, Any], others: Iterable[Mapping[str, Any]], of: Sequence[str], worth: str, loss: str
 ) -> bool:
-    """Return True if a point is on the Pareto front: no other is at least as good in worth and loss, and better in one.
+    """Return True if a point is on the Pareto front: no other point is better in worth or loss, and no worse in either.
 
     of: points are compared only if they agree in these columns; worth, loss: the columns with these values.
     """

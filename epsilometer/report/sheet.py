@@ -72,7 +72,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Form:
-    """Labels, each with its entry or, if the entry is empty, a line to fill in by hand."""
+    """Labels with their entries. An empty entry is a line to fill in by hand."""
 
     rows: Sequence[tuple[str, str]]
 

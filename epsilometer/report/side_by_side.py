@@ -38,11 +38,11 @@ def moved(before: Mapping[Row, Measured], now: Mapping[Row, Measured]) -> pl.Dat
 
 
 def compare(first: pl.DataFrame, other: pl.DataFrame, tested: pl.DataFrame) -> pl.DataFrame:
-    """Return two audits side by side, a row per estimate of either; null for values that one of them lacks.
+    """Return two audits side by side, a row per estimate of either audit; missing values are null.
 
-    Columns of the first end in `_1`, of the second in `_2`. tested: from `moved`; its columns are added, and rows are
-    sorted by p-value. The column `change` is the second plug-in value minus the first (null if either is infinite or
-    missing).
+    Columns of the first audit end in `_1`, columns of the second in `_2`. tested: from `moved`; its columns are added,
+    and rows are sorted by p-value. The column `change` is the second plug-in value minus the first (null if either is
+    infinite or missing).
     """
     both = _side_by_side(first, other, ROW, _COMPARED)
     change = pl.col("point_2") - pl.col("point_1")

@@ -165,7 +165,7 @@ def in_guesses(loss: float, way: str = UP) -> str:
 
 
 def survived(count: int, of: int, high: float | None = None) -> str:
-    """Return a share of cases, or, for fewer than FEW cases, counts: `0 of 3; up to 83 % cannot be ruled out`.
+    """Return a share of cases; for fewer than FEW cases, counts: `0 of 3; up to 83 % cannot be ruled out`.
 
     high: the upper bound of the share; None if unknown.
     """

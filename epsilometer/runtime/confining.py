@@ -14,8 +14,8 @@ def confine() -> None:
     """Disable core dumps of this process, since they could contain texts, and limit the number of processes.
 
     The limit is the user's present number of threads plus `resource_limits.PROCESSES`. The kernel does not enforce
-    this limit for root. It also counts processes in other containers, which `/proc` does not show. If these processes
-    leave no room for another thread, no limit is set.
+    this limit for root. The kernel also counts processes in other containers, which `/proc` does not show. If these
+    processes leave no room for another thread, no limit is set.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)

@@ -116,7 +116,7 @@ def fetch(repository: Repository, choose: Choice) -> Path:
 
     choose: selects the wanted files by name. Returns the folder of these files. Raises UserError if the hub cannot be
     reached, if the repository does not exist or requires an agreement first, if the disk space is too small, and if a
-    file has another hash.
+    file's hash differs from the commit's.
     """
     with _explained(repository):
         commit, files = _listed(repository)

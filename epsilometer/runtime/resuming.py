@@ -1,7 +1,8 @@
-"""The finished parts of a killed stage, from which it resumes. Besides its outputs, a stage has no other state.
+"""The finished parts of a killed stage, which the resumed stage reuses.
 
-The runner of stages names the folder of parts by a digest of everything that DVC compares for a stage's entry: the
-hashes of its dependencies, and its settings. Other inputs give another folder, so a stage never decides what is stale.
+A stage has no state other than these parts and its outputs. The runner of stages names the folder of parts by a digest
+of everything that DVC compares for a stage's entry: the hashes of its dependencies, and its settings. Other inputs give
+another folder, so a stage never decides what is stale.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Parts:
 
     @contextmanager
     def part(self, name: str) -> Iterator[Path]:
-        """Yield the folder of a part. The part is finished if the block ends without an error. Files stay anyway."""
+        """Yield the folder of a part. The part is finished if the block ends without an error. Files always stay."""
         part = self.folder / name
         part.mkdir(parents=True, exist_ok=True)
         yield part

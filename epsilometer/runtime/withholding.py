@@ -147,8 +147,8 @@ def in_one_line(error: BaseException) -> str:
 def traceback_of(error: BaseException) -> str:
     """Return the type of an error and the files, lines and functions that it passed through.
 
-    Message, notes, causes, grouped errors and source lines are left out, since they may quote a text. Of code without a
-    file, only the line number is listed, since its names may be texts.
+    Message, notes, causes, grouped errors and source lines are left out, since they may quote a text. For code without
+    a file, only the line number is listed, since function names in such code may be texts.
     """
     through = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
     lines = [

@@ -11,7 +11,7 @@ does not survive in "annual". Identifier and text are compared after these steps
   compared, including the unchanged text;
 - dates are compared as dates, read both as day-month and as month-day, with English names of months;
 - telephone numbers are compared by their national significant number, with or without a country code;
-- an identifier with at least six digits, and without three letters in a row, also survives if its digits alone do.
+- an identifier with at least six digits, and without three letters in a row, also survives if its digits alone survive.
 
 Survival may be overestimated: "bill" counts as the name "Bill", and 12/03/1981 as the 3rd of December. It may also be
 underestimated. Other variants that a reader would recognise do not count: "Kwill" for "Quill", "Mueller" for "Müller",

@@ -31,7 +31,7 @@ from epsilometer.text.vector_files import read_embeddings, read_vectors
 from epsilometer.text.words import words as words_of
 
 _SLICE = 64  # most rows of a matrix product
-# For other shapes, BLAS may sum in another order, which changes last bits. So products have restricted shapes:
+# The order in which BLAS sums, and so the last bits, may depend on the shapes of a product. So shapes are restricted:
 _EVEN = 4  # the number of rows is a multiple of this
 _FEW = 512  # with at most this many targets, products have exactly _SLICE rows
 _WIDE = 8  # the number of targets is a multiple of this

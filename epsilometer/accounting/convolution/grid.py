@@ -7,8 +7,8 @@ outputs, with losses g and g + h. The output's weight mu = sqrt(P P') is divided
 
 which preserve P(y) and P'(y) ("connect the dots": Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022,
 arXiv:2207.04380). Merging the two outputs again recovers the true pair of laws. So the split pair is at least as easy
-to tell apart as the true pair. The same holds for products of pairs. Two quantities measure how much easier the split
-pair is to tell apart. `auditing/exact_loss/products.py` uses `gap`, the maximum of
+to tell apart as the true pair. The same holds if several independent pairs are combined. Two quantities measure how
+much easier the split pair is to tell apart. `auditing/exact_loss/products.py` uses `gap`, the maximum of
 2 sinh((l - g) / 2) sinh((g + h - l) / 2) / sinh(h / 2), which is at most h / 4. `accounting/loss_distribution.py` uses
 `raise_moments`: the mean and the mean square of the amount by which the split raises a loss under P.
 """

@@ -2,15 +2,15 @@
 
 Rare values of the loss L = ln P/P' decide an epsilon or a delta. Under P the masses of these values could underflow. So
 the law of L is computed under another measure, mu e^(theta L) with mu = sqrt(P P'). For any theta this measure, like mu
-itself, is a product over the summands. theta is chosen so that the deciding losses have most of the mass. So nothing
+itself, factorises over the summands of L. theta is chosen so that the deciding losses have most of the mass. So nothing
 underflows, however small a delta is. The Fourier transform's error is relative to the tilted law, not to 1. The excess
 at a level, which is the delta at that epsilon, is
 
     sum (P - e^level P')_+ = sum over L > level of mu e^(theta L) e^(-theta L) (e^(L/2) - e^(level - L/2)).
 
-By Chernoff's bound, the mass beyond a window of the grid is at most e^-36 on each side. The transform wraps this mass
-around to the window's other end. So the mean of a function with values of at most v is wrong by at most 2 e^-36 v, plus
-the transform's rounding error.
+The law is computed on an interval of losses, the window (`window`). By Chernoff's bound, at most e^-36 of the mass lies
+beyond each end of the window. The transform wraps this mass around to the other end. So the mean of a function with
+values of at most v is wrong by at most 2 e^-36 v, plus the transform's rounding error.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class TiltedLaw:
         low, high = max(0, -self.first), n  # grid points with losses >= 0
         if high <= low:
             return 0.0
-        if sign < 0 and over(low) <= 0:  # far below the tilted mass, its error is larger
+        if sign < 0 and over(low) <= 0:  # far below the tilted mass, the error may exceed the excess
             low = next((i for i in np.linspace(n - 1, low, 33).astype(int).tolist() if over(i) > 0), -1)
         if low < 0 or over(low) <= 0:
             return 0.0 if sign < 0 else max(0.0, (self.first + max(low, 0)) * self.step)

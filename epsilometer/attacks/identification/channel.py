@@ -30,7 +30,7 @@ from epsilometer.models.embedded import seq2seq
 if TYPE_CHECKING:
     from epsilometer.models.seq2seq import Seq2Seq
 
-_PAIRS = 1 << 14  # pairs at a time
+_PAIRS = 1 << 14  # pairs of a rewrite and a candidate scored at a time
 
 
 @component

@@ -46,7 +46,7 @@ LEARNERS = (STATIC, ADAPTIVE, AUGMENTED, FOLDED, RELABELLED, AUTHOR)  # the atta
 REWRITTEN, ORIGINAL = "rewritten", "original"  # the two classes of the detector
 UNUSABLE = -1  # a guess that does not name a class
 
-_COMPARED = 500  # training texts on which a retrained attacker is compared with the static attacker
+_COMPARED = 500  # number of training texts on which a retrained attacker is compared with the static attacker
 _TINY = 1e-300
 
 
@@ -103,8 +103,8 @@ class Inferred:
 
     units: [n, texts per unit], indices of test texts. truth: [n], indices of classes. guesses: [n], the most likely
     classes if classes are as frequent as in the attacker's training. even_guesses: [n], the most likely classes if all
-    classes are equally frequent. Both are UNUSABLE for an unusable answer. learned: None for a language model. top:
-    [n], the classes that a language model named for each text, the most likely first; None if it named at most one
+    classes are equally frequent. Both guesses are UNUSABLE for an unusable answer. learned: None for a language model.
+    top: [n], the classes that a language model named for each text, the most likely first; None if it named at most one
     class per text.
     """
 
@@ -129,7 +129,7 @@ def infer(
     request: Learners,
     noise: Noise,
 ) -> Iterator[Inferred]:
-    """Yield the inferences of the attackers of one kind and seed on the test texts, `clean` first.
+    """Yield the inferences, on the test texts, of the attackers with one kind and seed of classifier; `clean` is first.
 
     training, test: texts that have the label. static: trained on the original training texts, and possibly on other
     texts. learn: trains another classifier like `static`. noise: one stream, which puts texts of one author into sets.

@@ -54,8 +54,8 @@ class Claimed:
     """The claim on the rewrites of test texts.
 
     claim: the claim in words. pairs: a function of indices of texts [m, k], one text of each class in every row. It
-    returns [m], the largest claimed loss between two texts of each row (infinite if no loss is claimed). None without a
-    claim. delta: the delta of the claim for one text.
+    returns [m], the largest claimed loss between two texts of each row (infinite if no loss is claimed). `pairs` is
+    None without a claim. delta: the delta of the claim for one text.
     """
 
     claim: str = NO_CLAIM
@@ -82,7 +82,7 @@ def rows(
     of each interval, and of all verdicts of the label together (`verdicts.divisor`). noise: one stream, which samples
     texts in equal number from each class; attackers that read the same number of texts get the same sample. The row
     `strongest` is about the attacker with most successes among the m attackers that read one released text, at level
-    alpha / m. Its verdict is the verdict of that attacker.
+    alpha / m. The row's verdict is the verdict of that attacker.
     """
     own = [_row(inference, groups, claimed, alpha=alpha, noise=noise) for inference in inferred]
     among = [(inference, row) for inference, row in zip(inferred, own, strict=True) if _competes(inference)]

@@ -1,8 +1,8 @@
 """One call that takes texts and their rewrites, from any source, and returns the inferences of attackers.
 
 A language model, a product or a person may have rewritten the texts. Retrained attackers need rewrites to learn from.
-They learn from the rewrites in `training` or, if it has none, from those of one half of the texts; only the other half
-is then tested. Classifiers that learn from clean texts use all texts of `training`.
+They learn from the rewrites in `training`. If `training` has no rewrites, they learn from the rewrites of one half of
+the texts, and only the other half is tested. Classifiers that learn from clean texts use all texts of `training`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from epsilometer.models.locate import ENCODER as ENCODER_MODEL
 from epsilometer.runtime.progress import note
 
 REWRITE = "rewrite"  # the column with the releases of training texts
-_FEWEST = 10  # fewest rewrites to learn from if other training texts have none; fewer may have got there by accident
+_FEWEST = 10  # fewest rewrites to learn from if other training texts have none; fewer may be there by accident
 
 _OF_ATTACKER = [name for name in list(ATTACKERS)[list(ATTACKERS).index("label") :] if name != "hits"]
 _OF_VICTIM = [name for name in ANONYMITY if name not in ATTACKERS and name not in ("attribute", "task", "victim")]
@@ -71,9 +71,10 @@ def anonymity(
     preserve. training: other labelled texts, with the columns `text`, the labels and, for texts rewritten in the same
     way, `rewrite` (null for the other texts). The victims learn from all of these texts. The attribute's victims also
     serve as the attackers `clean`, who reads the originals, and `static`. Attackers who know the mechanism learn from
-    the texts with a rewrite. If some texts lack a rewrite, at least 10 texts with the attribute must have one, and
-    these must include every class. If they do not, or if there are no training texts, attackers who know the mechanism
-    learn from one half of `rewrites`. Only the other half is then tested; no text or group is in both halves.
+    the texts with a rewrite. If some training texts lack a rewrite, at least 10 texts with the attribute must have one,
+    and these must include every class. If this condition fails, or if there are no training texts, attackers who know
+    the mechanism learn from one half of `rewrites`. Only the other half is then tested; no text or group is in both
+    halves.
 
     Returns a row per attacker, kind and seed; `strongest` and the detectors are last. The columns are those of
     `tables.ATTACKERS` from `label` on, except `hits`, and those of `tables.ANONYMITY` about the victim of the same kind

@@ -10,14 +10,15 @@ and a *cell* is the interval between two neighbouring epsilons. For each cell a 
 this cell". Under this hypothesis, p <= p* at the epsilons before the cell, and p >= p* at the epsilons after it. A
 batch of s successes in n trials at an epsilon before the cell multiplies the bettor's wealth by
 
-    sum over q of w(q) (q / p*)^s ((1 - q) / (1 - p*))^(n - s),   summed over q > p*.
+    sum over q > p* of w(q) (q / p*)^s ((1 - q) / (1 - p*))^(n - s),
 
-At an epsilon after the cell the sum is over q < p*. The weights w of all q sum to 1, and the weight of each omitted q
-is kept as wealth that is not bet. The weights may depend on all earlier batches. Under the hypothesis each factor has
-an expectation of at most 1, for any earlier batches and any choice of the epsilon. So the wealth against the true cell
-ever exceeds 1 / alpha with probability at most alpha (Ville's inequality). The cells against which no wealth has
-exceeded 1 / alpha are a confidence set that is valid at all times together. So alpha is not divided among epsilons or
-batches, and trials at one epsilon count for all cells. If all cells are refuted, the assumption is refuted too.
+where each q is a success probability to bet on. At an epsilon after the cell the sum is over q < p*. The weights w of
+all q sum to 1, and the weight of each omitted q is kept as wealth that is not bet. The weights may depend on all
+earlier batches. Under the hypothesis each factor has an expectation of at most 1, for any earlier batches and any
+choice of the epsilon. So the wealth against the true cell ever exceeds 1 / alpha with probability at most alpha
+(Ville's inequality). The cells against which no wealth has exceeded 1 / alpha are a confidence set that is valid at all
+times together. So alpha is not divided among epsilons or batches, and trials at one epsilon count for all cells. If all
+cells are refuted, the assumption is refuted too.
 
 **Posteriors instead of hits.** A trial's factor is 1 + m (x - p*), with the stake m = (q - p*) / (p* (1 - p*)). Here x
 is 1 for a success and 0 otherwise. If the mechanism's law is known, x is instead the posterior of the guess
@@ -39,9 +40,9 @@ second search, on fresh trials between these two epsilons. This search is for th
 exceeds p*.
 
 **The next epsilon.** The first two epsilons are the ends of the range. If two epsilons then contradict a rising curve,
-the next batch is at the one whose side of p* is less clear. Otherwise the next three batches are at three epsilons
-between the ends. After these batches, the posterior predicts which interval of the requested width is settled with the
-fewest trials, and the next epsilon is an end of that interval.
+the next batch is at that one of the two whose side of p* is less clear. Otherwise the next three batches are at three
+epsilons between the ends. After these batches, the posterior predicts which interval of the requested width is settled
+with the fewest trials, and the next epsilon is an end of that interval.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ _DOUBT = 0.1  # share of alpha for the test of the law
 
 FOUND, UNDECIDED, OUTSIDE, FALLING, NOT_MONOTONE = SearchStatus
 HITS, POSTERIORS = "hits", "posteriors"
-ATTRIBUTE = "attribute"  # a measure: the loss of an attribute instead of the source text
+ATTRIBUTE = "attribute"  # measure: the loss of guessing an attribute instead of the source text
 
 
 @dataclass(frozen=True)
@@ -291,7 +292,10 @@ def _outcome(evidence: _Evidence, last: int, *, falls: bool, contradicted: bool)
 
 
 class _Rounds:
-    """The batches of all rounds, and the numbers that are bet on (posteriors, until the hits refute the law)."""
+    """The batches of all rounds (searches, see `calibrate`), and the numbers that are bet on.
+
+    If batches have posteriors, the bets are on posteriors until the hits refute the law. All other bets are on hits.
+    """
 
     def __init__(self, attacks: int, steps: int, alpha: float, lawful: bool) -> None:
         self._alpha, self._steps, self._lawful = alpha, steps, lawful
@@ -388,7 +392,7 @@ class _Curves:
 
 
 class _Evidence:
-    """The bets on places 0, ..., last of the grid. Cell c lies before place c; cell last + 1 is after all places."""
+    """The bets on places 0, ..., last of the grid. Cell i lies before place i; cell last + 1 is after all places."""
 
     def __init__(self, curves: _Curves, attacks: int, last: int, limit: float) -> None:
         self._curves, self._last, self._limit = curves, last, limit

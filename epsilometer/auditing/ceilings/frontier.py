@@ -90,7 +90,7 @@ class TextSet:
 
     @property
     def sources(self) -> Array:
-        """pi: [K], half the weight of each text's pairs."""
+        """pi: [K], half the total weight of the pairs that contain each text."""
         counted = np.bincount(self.pairs.ravel(), np.repeat(self.weights / 2, 2), minlength=len(self.vectors))
         return counted.astype(np.float64)
 

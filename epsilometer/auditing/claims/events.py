@@ -27,7 +27,7 @@ _GRID = 1e6  # log-odds are rounded to 1 / _GRID: further digits depend on the p
 
 @dataclass(frozen=True)
 class Event:
-    """A set of outputs. name: a description, or the output itself. holds: True for each distinct output in it."""
+    """A set of outputs. name: a description, or the output itself. holds: True for each output in the event."""
 
     name: str
     holds: NDArray[np.bool_]
@@ -85,7 +85,11 @@ class Events:
         return Event(str(self._names[trait]), self._traits[:, [trait]].toarray()[:, 0] > 0)
 
     def frequency(self, number: int, other: int) -> float:
-        """Return the frequency of an input's commonest output or, if larger, that of outputs less likely at `other`."""
+        """Return the larger of two frequencies at an input.
+
+        One is the frequency of the input's commonest output. The other is the frequency of all outputs that the
+        classifier finds likelier at this input than at `other`.
+        """
         outputs = self._choose[number]
         likelier = int((self._scores[outputs, number] > self._scores[outputs, other]).sum())
         return max(int(self._most[number]), likelier) / len(outputs)

@@ -1,11 +1,11 @@
 """A lower bound of a mechanism's largest excess over its claim, from draws. Losses are in nats.
 
-A claim of c with delta says P(S | x) <= e^c P(S | x') + delta for every set S of outputs. Draws, n at each of two
-inputs, prove no loss above ln((a - delta) / (1 - a)). Here a = error^(1/n) is the Clopper-Pearson limit for an event
-that occurs in every draw. With a thousand draws this loss is 5 nats, so these draws cannot refute a larger claim of any
-mechanism. A larger claim is not testable, and the correction for multiple tests leaves it out before any draw is made
-(Tarone 1990, "A modified Bonferroni method for discrete data"). The same code can be tested at a smaller epsilon, where
-its claim is smaller (`refutable_epsilons`).
+A claim of c with delta says P(S | x) <= e^c P(S | x') + delta for every set S of outputs. A test with n draws at each
+of two inputs proves no loss above ln((a - delta) / (1 - a)). Here a = error^(1/n) is the Clopper-Pearson limit for an
+event that occurs in every draw. With a thousand draws this loss is 5 nats, so these draws cannot refute a larger claim
+of any mechanism. A larger claim is not testable, and the correction for multiple tests leaves it out before any draw is
+made (Tarone 1990, "A modified Bonferroni method for discrete data"). The same code can be tested at a smaller epsilon,
+where its claim is smaller (`refutable_epsilons`).
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def monte_carlo(
 
     Half of the draws choose, for each pair of inputs, the event whose loss looks largest (`events`). The other half
     bounds the loss of that event from below. Each bound is wrong with probability at most alpha divided by the number
-    of bounds, so some bound is wrong with probability at most alpha. The claim is not testable if neither the most
-    frequent output at one input nor the outputs assigned to that input could refute it, even if they never occurred at
+    of bounds, so some bound is wrong with probability at most alpha. The claim is testable if the most frequent
+    output at one input, or the set of outputs assigned to that input, would refute the claim if it never occurred at
     the other input.
     """
     guarantee = mechanism.guarantee(epsilon)

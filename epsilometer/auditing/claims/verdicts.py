@@ -9,7 +9,7 @@ checked".
 
 The tests of an audit share its level alpha by the method of Tarone (1990, "A modified Bonferroni method for discrete
 data", Biometrics 46). Let p* be the p-value that a test would have if every guess were right; p* is known before any
-guess is made. Let K be the smallest k for which at most k tests have p* <= alpha / k. Only tests with p* <= alpha / K
+guess is made. Let K be the smallest m for which at most m tests have p* <= alpha / m. Only tests with p* <= alpha / K
 can reject a claim. There are at most K such tests, and each rejects a true claim with probability at most alpha / K. So
 if all claims are true, some claim is called violated with probability at most alpha.
 """
@@ -212,7 +212,7 @@ def p_value(successes: int, trials: int, expected: float) -> float:
     expected: the largest mean number of successes under the claim. The successes are a sum of independent Bernoulli
     variables with different means. For counts of at least the mean + 1, a binomial variable with the same mean has the
     heavier tail (Hoeffding 1956, "On the distribution of the number of successes in independent trials", theorem 4).
-    For fewer successes than that the result is 1.
+    For counts below the mean + 1 the result is 1.
     """
     if successes < expected + 1:
         return 1.0
@@ -276,7 +276,7 @@ def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) 
     violates it, and otherwise not refuted if one of them tested it. Otherwise the verdict is not testable, not checked
     or no claim, in this order.
     Returns a row per mechanism and epsilon: mechanism, epsilon, claim, verdict and
-    by:     the sources of the verdict, joined by "and": the audit, a check or exact loss `BY_LAW`, or draws; null if
+    by:     the sources of the verdict, joined by "and": the audit, draws, a check of laws, or an exact loss; null if
             nothing could be tested.
     reason: why a claim is not testable or not checked, which leaks the draws could miss, or evidence against the stated
             noise; otherwise null.

@@ -5,8 +5,9 @@ For inputs x, x' and an output y the loss is L = ln P(y | x) - ln P(y | x'), and
 If a mechanism has laws, all its outputs are enumerated for all its inputs, or for a sample if there are many inputs.
 Each input is a text of one unit. If the mechanism releases n units for every text, each input is a text whose n units
 all have the same law. Units are drawn independently, so their losses add up. A claim without a delta is violated if c -
-L < 0, up to rounding (1e-9), for some pair of inputs and some output. A claim with a delta is violated if, for some
-pair, the sum of P(y | x) - e^c P(y | x') over the outputs where this difference is positive exceeds delta.
+L < 0, up to rounding (1e-9), for some pair of inputs and some output. For a claim with a delta, each output has the
+difference P(y | x) - e^c P(y | x'). Such a claim is violated if the positive differences of some pair add up to more
+than delta.
 
 A mechanism is sampled (`monte_carlo`) if it has no laws, or if its claim has a delta and its inputs have several units.
 The loss is then a lower bound at confidence 1 - alpha over all tests, so it can refute the claim but never confirm it.
@@ -306,8 +307,8 @@ def _with_delta(
 ) -> Finding:
     """Return the finding about these texts for the claim with its delta.
 
-    finding: a violation of the claim without its delta. laws: log-laws [texts, outputs], one unit each. The set S of
-    all outputs y with P(y | x) > e^c P(y | x') has the largest P(S | x) - e^c P(S | x').
+    finding: shows that the claim would be violated if its delta were 0. laws: log-laws [texts, outputs], one unit each.
+    The set S of all outputs y with P(y | x) > e^c P(y | x') has the largest P(S | x) - e^c P(S | x').
     """
     assert isinstance(mechanism, HasInputs)
     probable, epsilon = np.exp(laws), finding.epsilon

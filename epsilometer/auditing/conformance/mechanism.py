@@ -279,7 +279,7 @@ class _Checks:
         return None
 
     def _any_texts(self) -> str | None:
-        """Check that `distance` does not scale a claim without a metric, which states one epsilon for all pairs."""
+        """Check that `distance` does not scale a claim that states one epsilon for all pairs (without a metric)."""
         assert isinstance(self.mechanism, HasDistance)
         claim = self.mechanism.guarantee(self.epsilon)
         if claim is None or not claim.of_any_texts:

@@ -20,7 +20,7 @@ from epsilometer.core.study import AttackKind, studies
 
 
 def of_mechanism(name: str, settings: Mapping[str, Any], epsilon: float | None = None) -> list[Check]:
-    """Return the checks of a mechanism, by name or path, at an epsilon; by default 1, for a mechanism with a budget."""
+    """Return the checks of a mechanism (name or path) at an epsilon; the default is 1 if the mechanism has a budget."""
     built = text_audit.as_mechanism(name, settings, TEXTS)
     return check_mechanism(built, 1.0 if epsilon is None and has_budget(built) else epsilon)
 

@@ -22,7 +22,7 @@ class Holds(str):
 
 
 Rule = tuple[str, Callable[[], str | None]]
-"""A rule, and a function that checks it and returns the problem and remedy or, if the rule holds, None or a remark."""
+"""A rule, and a function that checks it: None or a remark if the rule holds, otherwise the problem and its remedy."""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ The numbers of texts and the public texts stay the same. The interval is the wid
    assumed to be at most 3/4, so r is capped at 3. For public texts alone r is 0, since all folds learn from the same
    texts.
 2. Clopper and Pearson's interval of a share of independent test texts. It stays wide even if all folds have the same
-   F1. Macro F1 counts as a share of n texts, where n is L^2 / sum(1 / n_l) for L labels with n_l test groups each, and
-   at most the number of test groups. A macro average has about the variance of such a share.
+   F1. Macro F1 counts as a share of n texts. For L labels with n_l test groups each, n is L^2 / sum(1 / n_l), or the
+   number of test groups if that is smaller. A macro average has about the variance of such a share.
 """
 
 from __future__ import annotations

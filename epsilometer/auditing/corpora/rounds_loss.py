@@ -1,10 +1,10 @@
 """The loss of all rounds of noisy votes together, in closed form. Losses are in nats.
 
 `private_evolution` has R rounds, and `vote_histogram` and `label_shares` have one. An adversary who sees all R noisy
-tables tries to distinguish two corpora that differ in one unit (a person or a text). Given the earlier tables, both
-corpora vote on the same candidates in a round. Suppose that at most c = 1 text of a person votes. Then the votes of the
-two corpora differ by 1 in each of D cells, where D is at most 2 (neighbours `replaced`) or 1 (`added or removed`). In
-each of these cells, the noise of rate r makes the loss r with probability p = 1 / (1 + e^-r), and -r otherwise
+tables tries to distinguish two corpora that differ in one unit (a person or a text). Given the earlier tables, a round
+has the same cells for both corpora. Suppose that at most c = 1 text of a person votes. Then the votes of the two
+corpora differ by 1 in each of D cells, where D is at most 2 (neighbours `replaced`) or 1 (`added or removed`). In each
+of these cells, the noise of rate r makes the loss r with probability p = 1 / (1 + e^-r), and -r otherwise
 (`vote_loss`). So the sum of D such independent losses dominates the loss of a round, whatever the earlier tables were.
 Dominating pairs compose adaptively (Zhu, Dong and Wang 2022, theorem 10), so the loss of all rounds is dominated by
 

@@ -57,7 +57,7 @@ def success(votes: NDArray[np.integer], rate: float) -> float:
 
 
 def guess_loss(votes: NDArray[np.integer], rate: float) -> float:
-    """Return ln((k - 1) s / (1 - s)), at least 0, in nats, where s is the success probability of the best adversary."""
+    """Return ln((k - 1) u / (1 - u)), at least 0, in nats, where u is the success probability of the best adversary."""
     best, k = success(votes, rate), len(votes)
     return max(0.0, math.log((k - 1) * best / (1 - best)))
 

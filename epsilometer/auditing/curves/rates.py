@@ -24,7 +24,7 @@ _HALVINGS = 30  # bisection steps on the logarithm of a p-value
 
 
 def p_value(scored: Scored, curve: Curve, candidates: int) -> float:
-    """Return an upper bound of the p-value under the claim: the smallest error at which a and b violate the claim."""
+    """Return an upper bound of the claim's p-value: the smallest error at which the bounds violate the claim."""
     trials = len(scored.right)
     if trials < 2:
         return 1.0

@@ -208,7 +208,7 @@ def of_loss(cell: AuditedCell, allowed: float) -> Assessed:
 
 
 def of_tail(cell: AuditedCell, allowed: float) -> Assessed:
-    """Return the evidence on the mean delta at 4 nats over pairs. It shows leaks in few outputs, which a loss hides."""
+    """Return the evidence on the mean delta at 4 nats over pairs. Delta shows leaks in few outputs; a loss does not."""
     best, law = cell.best, cell.lawful
     pieces = _of_law(DELTA, law, "all_delta_at_4_low", "all_delta_at_4")
     pieces += [] if best["delta_at_4_low"] is None else [_piece(DELTA, By.ATTACK, low=best["delta_at_4_low"])]

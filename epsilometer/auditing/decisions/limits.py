@@ -1,10 +1,11 @@
 """Stated limits: the largest allowed figures of a mechanism. Losses are in nats.
 
 All limits concern one text. If a person has n texts, divide the limit on the loss by n, because the joint loss of n
-texts is at most the sum of their losses. Proof: the overlap of two output laws is 1 - TV. Let a be the mean overlap
-over pairs of texts. For two rewrites with independent noise the overlap is at least a_1 a_2, since min(p p', q q') >=
-min(p, q) min(p', q'). The loss is ln((2 - a) / a), and (2 - a_1)(2 - a_2) >= 2 - a_1 a_2, so the loss of both rewrites
-is at most the sum.
+texts is at most the sum of their losses. Proof: the overlap of two output laws is 1 - TV. Let a_1 and a_2 be the mean
+overlaps, over pairs of texts, of a first and a second rewrite. The noise of the rewrites is independent, and
+min(p p', q q') >= min(p, q) min(p', q'). So both rewrites together have an overlap of at least a_1 a_2. The loss at a
+mean overlap a is ln((2 - a) / a). Since (2 - a_1)(2 - a_2) >= 2 - a_1 a_2, the loss of both rewrites is at most the sum
+of their losses.
 
 The other limits cannot be divided in this way. For n texts, delta is bounded only at 4 n nats, by n times the delta of
 one text at 4 nats. And several texts together may reveal an attribute that no single text reveals.

@@ -7,8 +7,8 @@ revealing. Here the adversary guesses only in trials with a high score, and abst
 P_i(S) <= e^epsilon P_j(S) + delta for any two candidates i, j and every set S. Let p* = e^epsilon / (e^epsilon + k - 1)
 and g(y) be the guess. With delta = 0 the guess is right, given any y, with probability P_g(y) / sum_j P_j(y) <= p*. So,
 given the outputs of all trials, the guesses are independent, and each guess is right with probability at most p*. The
-same holds for any m guesses that were chosen by outputs and candidates alone, so their number of right guesses
-satisfies P(right >= v) <= P(Bin(m, p*) >= v).
+same holds for any m guesses that were chosen by outputs and candidates alone, so the number of right guesses among the
+m satisfies P(right >= v) <= P(Bin(m, p*) >= v).
 
 With delta > 0 the mean of the excess (P(right | y) - p*)_+ is at most delta (1 - p*). The reason: this mean is a sum
 over guesses j. Each term is (1 - p*) / k times the mass by which P_j exceeds e^epsilon times the mean of the other
@@ -16,8 +16,8 @@ candidates' densities. That mass is at most delta, because the positive part is 
 delta with probability at most delta, and otherwise right with probability at most p*. Hence P(right >= v) <= P(R +
 Bin(m - R, p*) >= v), where R ~ Bin(T, delta) counts over all T trials, including those without a guess. For large T
 this means epsilon >= ln((k - 1) (TPR - delta) / FPR), where TPR and FPR are the shares of all trials with a right and
-with a wrong guess; for m = T it is TeDA's eq. 10. Theorem 5.2 of Steinke, Nasr and Jagielski 2023 (arXiv:2305.08846) is
-the similar result for guesses that are all about one run.
+with a wrong guess; for m = T this bound is TeDA's eq. 10. Theorem 5.2 of Steinke, Nasr and Jagielski 2023
+(arXiv:2305.08846) is the similar result for guesses that are all about one run.
 
 **The levels.** A level is a number of guesses. The adversary guesses in the T, T / 2, T / 4, ... most confident trials.
 Each of these numbers is raised to include trials with the same score as the last trial. The result is the largest loss
@@ -132,6 +132,6 @@ def tail(loss: float, successes: int, guesses: int, trials: int, *, candidates: 
 
 @lru_cache(maxsize=32)
 def _given_away(guesses: int, trials: int, delta: float) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
-    """Return the numbers R of guesses right because of delta, their probabilities, and that of a larger R."""
+    """Return numbers R of guesses right because of delta, their probabilities, and the probability of a larger R."""
     free = np.arange(min(guesses, int(scipy.stats.binom.isf(_NEGLIGIBLE, trials, delta))) + 1)
     return free, scipy.stats.binom.pmf(free, trials, delta), float(scipy.stats.binom.sf(free[-1], trials, delta))

@@ -91,7 +91,7 @@ def _lower_end(wealth: Wealth, limit: float, mean: float = 0.0, width: float = 0
         step = 0.02 * width / (mean - width)
         while missing(low) <= 0 and low > _LEAST:
             low, high, step = max(_LEAST, low - step), low, 4 * step
-        while missing(high) > 0:  # ends, because nothing is missing at m = 1
+        while missing(high) > 0:  # ends, because the wealth is below its limit at m = 1
             low, high, step = high, min(0.0, high + step), 4 * step
     return math.exp(scipy.optimize.brentq(missing, low, high, rtol=1e-11)) if missing(low) > 0 else 0.0
 
@@ -113,7 +113,7 @@ def _stakes(x: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
 
 
 def _stakes_alike(value: float, count: int, limit: float) -> Callable[[float], NDArray[np.float64]]:
-    """Return a function from a number to the stakes below this number, among `_stakes` of `count` equal values.
+    """Return a function that returns those `_stakes` of `count` equal values that are below a given number.
 
     The stakes never decrease, so only the first ones are computed, up to the given number. They have a closed form
     except for a running sum of 1 / i^2. This sum is below pi^2 / 6, which limits how many stakes are needed.

@@ -5,7 +5,7 @@ any adversary is right with probability
 
     pi_g(y) = P(y | x_g) / sum over j of P(y | x_j)        given y and the candidates.
 
-So the mean of pi_g over trials has the same expectation as the success rate, and a variance that is never larger
+So the mean of pi_g over trials has the same expectation as the success rate, and a variance that is at most as large
 (Blackwell 1947). P must be the law of everything that the adversary sees. If the adversary's view is not a function of
 y, the posterior of the guess is different.
 

@@ -200,9 +200,9 @@ def loss_by_rates(
 
     positives: number of trials whose source is the candidate in question. true_positives: number of positives in which
     this candidate was guessed. negatives: number of trials with another source. false_positives: number of negatives in
-    which this candidate was guessed. The bound is ln((TPR - delta) / FPR) for a lower bound of TPR and an upper bound
-    of FPR (Clopper-Pearson, each at error alpha/4 as in the published code), so it has confidence 1 - alpha/2, as in
-    `estimate`. The bound is 0 without evidence.
+    which this candidate was guessed. The result is ln((TPR - delta) / FPR), from a lower bound of TPR and an upper
+    bound of FPR. Each of these two is Clopper and Pearson's, at error alpha/4 as in the published code. So the result
+    has confidence 1 - alpha/2, as in `estimate`. The result is 0 without evidence.
     """
     low, _ = clopper_pearson(true_positives, positives, alpha / 2)
     _, high = clopper_pearson(false_positives, negatives, alpha / 2)

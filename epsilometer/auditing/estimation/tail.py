@@ -147,9 +147,10 @@ def thresholds(scored: Scored) -> NDArray[np.floating]:
 
 
 def threshold(scored: Scored, candidates: int, alpha: float) -> tuple[float, float]:
-    """Return the threshold whose guesses prove most in these trials, and the lower bound for it as if fixed beforehand.
+    """Return the threshold whose guesses prove most in these trials, and the lower bound at this threshold.
 
-    If several thresholds prove the same, the largest is returned.
+    The bound would be valid only if the threshold had been fixed beforehand. If several thresholds prove the same, the
+    largest is returned.
     """
     trials = len(scored.right)
     scores = np.zeros(trials) if scored.scores is None else scored.scores

@@ -64,8 +64,8 @@ def decisive(pieces: Sequence[Evidence], limit: Limit, below: float, above: floa
     """Return the status of a limit from several pieces of evidence about one figure, and the piece that decides.
 
     below, above: the errors of each piece. A piece with the status BEYOND always decides: its lower bound was observed,
-    while a contradicting upper bound assumes a law or a claim. After that, pieces whose upper bound covers every
-    adversary decide.
+    while a contradicting upper bound assumes a law or a claim. Next come WITHIN (an
+    upper bound that covers every adversary), NOT_EXCEEDED and OPEN.
     """
     statuses = [(status(piece, limit, below, above), piece) for piece in pieces]
     order = (Status.BEYOND, Status.WITHIN, Status.NOT_EXCEEDED, Status.OPEN)

@@ -57,7 +57,7 @@ class Means:
 
     @property
     def mean(self) -> float:
-        """The mean share of the sets; 0 without any."""
+        """The mean share of the sets; 0 without sets."""
         return sum(self.shares) / len(self.shares) if self.shares else 0.0
 
     @property

@@ -29,7 +29,7 @@ class Status(StrEnum):
 
 
 def heaviest(statuses: Iterable[Status]) -> Status:
-    """Return the heaviest status, which decides over several limits; NOT_APPLICABLE without any."""
+    """Return the heaviest status, which decides over several limits; NOT_APPLICABLE without statuses."""
     order = list(Status)
     return min(statuses, key=order.index, default=Status.NOT_APPLICABLE)
 

@@ -11,7 +11,8 @@ Users call `epsilometer.exact_loss(texts, mechanism, epsilons)` and `epsilometer
   without the columns dataset and mechanism;
 - `measuring.pair_losses(measuring.request(...))` returns only the figures of the pairs, one `losses.PairLosses` per
   budget, and `rows.average_loss` returns their average. A search for a budget needs only these two functions;
-- `products.Product`, made from `accounting/convolution/grid.unit_losses`, is a pair of products of unit laws.
+- `products.Product`, made from `accounting/convolution/grid.unit_losses`, holds the laws of two texts, each a
+  product of unit laws.
 
 The mechanism determines the module that computes the loss: `by_laws` (products of unit laws), `latents`, `directions`,
 or `by_draws`, which gives only the mean over pairs. To add another method for single pairs, write a function that takes

@@ -1,10 +1,10 @@
 """The mean loss over pairs of texts by importance sampling, for mechanisms whose outputs cannot be enumerated.
 
-Each of these mechanisms can compute the probability of a given output, or draw between two texts. Their outputs are,
-for example, generated text, text in which unseen coins delete and insert words, or the joint view of a provider and a
-reader. `importance.py` explains the method, and the meaning of "at least" in a row. If pairs come from trials, each
-draw uses the pair of a different trial, so the interval covers all pairs that trials can draw. Single pairs get no
-figures here: each pair would need as many draws as the mean over all pairs.
+Each of these mechanisms can compute the probability of a given output, or draw from a law between those of two texts
+(`core/between.py`). Their outputs are, for example, generated text, text in which unseen coins delete and insert words,
+or the joint view of a provider and a reader. `importance.py` explains the method, and the meaning of "at least" in a
+row. If pairs come from trials, each draw uses the pair of a different trial, so the interval covers all pairs that
+trials can draw. Single pairs get no figures here: each pair would need as many draws as the mean over all pairs.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def _worker(
 
 
 def product(laws: Array, units: NDArray[np.integer], width: float = 0.02, masses: Array | None = None) -> Product:
-    """Return the products of two texts' unit laws, as a pair.
+    """Return the laws of two texts, each as a product of unit laws.
 
     laws: log-laws [rows, outputs]. units: [n, 2], the row of each unit in the first and in the second text. width: the
     error of the guess loss that the grid may cause, in nats each way (more if the loss is in the thousands). The grid

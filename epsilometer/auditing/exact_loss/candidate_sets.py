@@ -180,7 +180,7 @@ def _loss(mean: Bracket[float], log_scale: float, k: int) -> Bracket[float]:
 
 
 class _Lawful:
-    """Samples outputs from sqrt(P_i P_j), scaled to a law, for pairs of texts within the sets [n, k]."""
+    """A sampler of outputs from sqrt(P_i P_j), scaled to a law, for pairs of texts within the sets [n, k]."""
 
     def __init__(self, laws: Laws, sets: NDArray[np.int64], epsilon: float) -> None:
         self.laws, self.sets, self.epsilon = laws, sets, epsilon

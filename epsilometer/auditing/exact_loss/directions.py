@@ -63,7 +63,7 @@ def losses(request: Request) -> list[PairLosses]:
 
 
 def product(directions: Directions, units: NDArray[np.integer], width: float = 0.02) -> Product:
-    """Return the products of two texts' unit laws, as a pair. units: [n, 2], rows of `directions`."""
+    """Return the laws of two texts, each as a product of unit laws. units: [n, 2], rows of `directions`."""
     bounds = [largest_losses(directions, a, b) for a, b in units.tolist()]
     most = max((max(ends) for ends in bounds), default=0.0)
     step = most / max(_POINTS, math.ceil(most * len(units) / math.sqrt(4 * width))) or 1.0

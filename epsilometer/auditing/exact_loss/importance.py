@@ -1,7 +1,7 @@
 """The guess loss and delta(level) of pairs of texts, from draws between their laws, with intervals by betting.
 
 Consider a draw from a law m between P and P'. Let log_rho = ln(sqrt(P P') / m) and L = ln(P / P') (`core/between.py`).
-Then
+Then, with an upper bound log_bound of the exponent of w,
 
     w = e^(log_rho - |L - level| / 2) has the mean e^(-level / 2) (1 - delta(level)),    0 <= w <= e^log_bound,
 

@@ -1,6 +1,6 @@
 """The overlap and delta(level) of two vectors with independent Laplace noise of scale b on every coordinate.
 
-Let the vectors be t b apart in some coordinate, and let P be the law of the first vector's noisy value in this
+Let the vectors have the distance t b in some coordinate, and let P be the law of the first vector's noisy value in this
 coordinate. Under P the loss L of this coordinate is t with probability 1/2, and -t with probability e^-t / 2. Between
 -t and t, L has the density e^((l - t) / 2) / 4 at l. So for u = z + 1/2
 

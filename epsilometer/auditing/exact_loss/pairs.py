@@ -71,7 +71,7 @@ class Pairs:
         return len(self.numbers)
 
     def trials_among(self, places: NDArray[np.integer]) -> NDArray[np.int64] | None:
-        """Return the positions in `places` (ascending) of the trials' pairs that are there; None without trials."""
+        """Return, for each trial whose pair is in `places` (ascending), the pair's position; None without trials."""
         if self.trials is None:
             return None
         return np.searchsorted(places, self.trials[np.isin(self.trials, places)])

@@ -1,4 +1,4 @@
-"""Comparison of two products of laws: bounds of the Bayes error, delta(level) and the trade-off, and the pure loss.
+"""Comparison of two texts' laws: bounds of the Bayes error, delta(level) and the trade-off, and the pure loss.
 
 The outputs y = (y_1, ..., y_n) of n independent units have the law P = prod P_i under one text and P' = prod P'_i under
 the other. The loss L = ln(P / P') is the sum of the units' losses. The measure mu = sqrt(P P') is a product as well,
@@ -11,9 +11,9 @@ All units' losses are put on one grid of step h (`grid.py`). The summands of ove
 f'' = f / 4, except at one kink: at 0 for the overlap, at the level for delta. An output between two grid points is
 split between these points so that the means of all solutions of f'' = f / 4 are preserved. So a split changes a figure
 only if the kink lies between the two points. The change is always towards the larger loss. For an output of measure mu
-it is at most mu times the jump of f' at the kink times the unit's gap (`UnitLosses.gap`). Let a be h plus the sum over
-the units of the largest shift of a loss (`UnitLosses.moved`). Let gamma be the product of cosh(h / 4) over the units,
-which is the largest factor by which the measure may have shrunk. By induction over the units,
+the change is at most mu times the jump of f' at the kink times the unit's gap (`UnitLosses.gap`). Let a be h plus the
+sum over the units of the largest shift of a loss (`UnitLosses.moved`). Let gamma be the product of cosh(h / 4) over the
+units, which is the largest factor by which the measure may have shrunk. By induction over the units,
 
     0 <= overlap - overlap_grid <= gamma sum_i gap_i mu_grid(|L| <= a)
     0 <= delta_grid - delta     <= gamma sum_i gap_i mu_grid(|L - level| <= a) e^(level/2)
@@ -23,12 +23,12 @@ millions need so coarse a grid that overlap <= gamma e^(a/2) overlap_grid is the
 
 The measure mu on the grid is convolved by FFT after an exponential tilt. The tilted measure mu e^(theta L) is a product
 for any theta, and theta is chosen to move the mass to the outputs that determine the figure. So nothing underflows,
-even for a tiny Bayes error. The FFT has two errors: its rounding, and the tails beyond its window, which Chernoff's
-bound limits. Both widen the bracket.
+even for a tiny Bayes error. The FFT has two errors: its rounding, and the tails beyond the range of losses that it
+covers (its window); Chernoff's bound limits these tails. Both errors widen the bracket.
 
 If rho = sum mu is below e^-300, the guess loss is 300 nats or more. It may then depend on outputs that are negligible
 beside a unit's likeliest outputs, so it is not computed by convolution. Instead, the bounds rho^2 / 4 <= Bayes error <=
-rho / 2 (Bhattacharyya) give it to within a factor of two.
+rho / 2 (Bhattacharyya) give the guess loss to within a factor of two.
 
 Theory: overlap of products, arXiv:2502.10527; losses by FFT, Koskela, Jalko and Honkela 2020 (arXiv:1906.03049).
 """
@@ -88,13 +88,16 @@ class _Law(TiltedLaw):
 
 @dataclass(frozen=True)
 class Product:
-    """A pair of products of unit laws, on grids with the same step. Units with two equal laws may be left out."""
+    """The laws of two texts, each a product of unit laws, on grids with the same step.
+
+    Units with two equal laws may be left out.
+    """
 
     units: Sequence[UnitLosses]
 
     @property
     def reversed(self) -> Product:
-        """The pair in reverse order: P' and P."""
+        """The two laws in reverse order: P' and P."""
         return Product([unit.reversed for unit in self.units])
 
     @property
@@ -111,7 +114,7 @@ class Product:
 
     @property
     def apart(self) -> bool:
-        """True if no output is possible under both products."""
+        """True if no output is possible under both laws."""
         return any(not len(unit.places) for unit in self.units)
 
     @cached_property

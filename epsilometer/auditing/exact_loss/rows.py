@@ -148,7 +148,7 @@ def tail(curve_of_group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the columns of delta at 4 nats, from the group's rows of `EXACT_CURVES`.
 
     An average loss hides a leak in few outputs: a mechanism that releases the text itself with probability .46 has an
-    average loss of one nat, and a delta at 4 nats of .46. A pure epsilon of at most 4 makes delta at 4 nats 0, and no
+    average loss of one nat, and a delta at 4 nats of .46. Under a pure epsilon of at most 4, delta at 4 nats is 0. No
     post-processing raises this delta.
     """
     (at,) = (row for row in curve_of_group if row["level"] == TAIL)

@@ -3,7 +3,7 @@
 So the place of each identifier is known without a detector. (A detector that the mechanism itself uses would find
 nothing that the mechanism misses.) Identifiers of a kind are planted in several shapes, because a masker that finds
 plain names may miss names in lower case. A shape changes one property of a plain identifier in the middle of a
-sentence: its place in the sentence or in a long text, its case, its surroundings or, for names, its form. In long
+sentence: its place in the sentence or in a long text, its case, its surroundings, or the form of a name. In long
 texts, kinds are planted in turn and counted together: if a mechanism does not read some part of a text, it misses
 identifiers of any kind there.
 

@@ -1,10 +1,10 @@
 """Counts of identifiers that survive in rewrites, by kind and shape, and the precision of masking.
 
-The identifiers are those that the texts' file records or, without a record, planted identifiers (`planting`). They
-never come from a detector: a mechanism's own detector would find nothing that the mechanism missed. Planted identifiers
-are counted by kind and shape; in long texts they are counted only by shape. One identifier is drawn from each text, so
-the outcomes of a kind and shape are independent. So the number of survivors is binomial, and its interval is Clopper
-and Pearson's. The interval covers only texts and identifiers like these.
+The identifiers are those that the texts' file records. If the file records none, identifiers are planted (`planting`).
+Identifiers never come from a detector: a mechanism's own detector would find nothing that the mechanism missed. Planted
+identifiers are counted by kind and shape; in long texts they are counted only by shape. One identifier is drawn from
+each text, so the outcomes of a kind and shape are independent. So the number of survivors is binomial, and its interval
+is Clopper and Pearson's. The interval covers only texts and identifiers like these.
 
 `text.identifier_matching` defines survival (it ignores case, accents, possessives and the like). An entity with several
 mentions survives if one mention survives. Partial survival, such as that of a surname, is counted separately. An

@@ -11,9 +11,9 @@ single links would be too narrow.
 **The loss** is that of guessing among N equally likely rewrites with success rate p: ln((N - 1) p / (1 - p))
 (TeDA eq. 10). The loss by linking is not a lower bound on the loss of one text, because exchanging two people's
 rewrites changes two texts. If the pure loss between any two texts is at most c, the loss by linking is at most 2 c. The
-reason: if two rewrites change places in the arrangement, a person moves to another position, and the likelihood of all
-rewrites changes by a factor of at most e^(2c). An average loss gives no such bound. The measured loss covers people
-drawn from the given people, with facts like theirs.
+reason: if two people exchange their positions among the shuffled rewrites, two rewrites exchange their sources, and the
+likelihood of all rewrites changes by a factor of at most e^(2c). An average loss gives no such bound. The measured loss
+covers people drawn from the given people, with facts like theirs.
 """
 
 from __future__ import annotations

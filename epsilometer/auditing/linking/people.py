@@ -28,7 +28,7 @@ class People:
 
     @classmethod
     def by_claims(cls, texts: Sequence[str], claims: Sequence[str | None]) -> People:
-        """Return one person per text. claims: facts about each person, one per line; texts without any are omitted."""
+        """Return one person per text. claims: each person's facts, one per line; texts without facts are omitted."""
         listed = [[line for line in (some or "").splitlines() if line.strip()] for some in claims]
         rows = [i for i, some in enumerate(listed) if some]
         _say_left_out(len(texts) - len(rows), "without facts")

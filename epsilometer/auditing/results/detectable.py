@@ -24,7 +24,7 @@ class _Pair:
     """A weaker and a stronger side of a test.
 
     by_chance: the share of trials that the weaker side wins by chance alone; the stronger side wins equally many by
-    chance. gap: the share of trials that the stronger side wins in addition to these and to the difference in question.
+    chance. gap: the share of trials that the stronger side wins beyond its wins by chance and the difference to detect.
     """
 
     trials: int

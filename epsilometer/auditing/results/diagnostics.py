@@ -89,10 +89,10 @@ def signal_to_noise(latents: Latents, rows: int = 512) -> float:
 
 
 def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, int, int]]:
-    """Return (right, wrong, trials, first) for each pair of attacks of which only the first was right in some trial.
+    """Return (right, wrong, trials, first) for each attack that is right in trials in which another attack is wrong.
 
-    In the result, right and wrong are names of attacks, trials is the number of these trials, and first is the index of
-    the earliest. The argument holds, for each attack, bool [trials], True for a right guess.
+    In the result, right and wrong are the names of the two attacks, trials is the number of these trials, and first is
+    the index of the earliest. The argument holds, for each attack, bool [trials], True for a right guess.
     """
     pairs = []
     for winner, loser in permutations(sorted(right), 2):

@@ -4,9 +4,9 @@
 a claim uses the claim's delta. So does `loss_at_delta` (TeDA eq. 11), which may be compared with the claim's epsilon.
 
 The loss, the verdict and all comparisons are based on hits. If the mechanism's law is known, `posterior_loss` and the
-next two columns give a narrower interval that relies on this law; these columns are null if hits or outputs refute the
-law (`posteriors`). `estimates` makes the rows for `epsilometer.audit`, the stages and the re-audit (schema
-`ESTIMATES`).
+next two columns give an interval that relies on this law and is narrower than that of the hits; these columns are null
+if hits or outputs refute the law (`posteriors`). `estimates` makes the rows for `epsilometer.audit`, the stages and the
+re-audit (schema `ESTIMATES`).
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = Non
 
     For each mechanism and epsilon there is a row for each attack, and up to two rows for the strongest attack. The row
     `strongest` is about the attack with most successes among the m attacks that see only the released view, at level
-    alpha / m. If no attack sees only that view, this row is missing. The row `strongest_inside` is the same over all
-    attacks. In both rows, `best_attack` names the chosen attack, and `worst_output` is the largest of the m attacks'
-    values, at the same level. `delta_at_4_low` is about the attack that proved most in the first half of the trials,
-    and `delta_at_4_high` covers all m attacks. prior: the probabilities of the slots, as in `Design`; with a prior
-    `worst_output` and the tail are null.
+    alpha / m. If no attack sees only that view, this row is missing. The row `strongest_inside` is chosen in the same
+    way among all attacks. In both rows, `best_attack` names the chosen attack, and `worst_output` is the largest of the
+    m attacks' values, at the same level. `delta_at_4_low` is about the attack that proved most in the first half of the
+    trials, and `delta_at_4_high` covers all m attacks. prior: the probabilities of the slots, as in `Design`; with a
+    prior `worst_output` and the tail are null.
     """
     return judge([row for attacked in audit for row in rows(attacked, alpha, prior)], alpha, prior)
 

@@ -2,9 +2,9 @@
 
 The first candidate is uniform. Each further candidate x is drawn with probability proportional to exp(lambda * sum of
 ln P(x | s) over the candidates s chosen so far), where P(x | s) is a softmax of minus the cosine distance (TeDA eqs. 13
-to 17). The normalisers of P(. | s) do not depend on x and cancel, so the weight is exp(lambda * sum of cosines). If
-lambda (the temperature) is -10,000, the least similar text is chosen; if it is 0, a uniform text; and if it is +10,000,
-the most similar text.
+to 17). The normalisers of P(. | s) do not depend on x and cancel, so the weight is exp(lambda * sum of cosines). At
+the temperature lambda = -10,000 the least similar text is chosen. At lambda = 0 the text is uniform, and at +10,000
+the most similar text is chosen.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _places(
     places, border = np.empty(uniforms.shape, np.int64), 0
     for pool in pools:
         rows = np.flatnonzero((first >= border) & (first < border + len(pool)))
-        if len(rows):  # with few trials, a small group may have none
+        if len(rows):  # with few trials, a small group may have no trial
             places[rows] = border + _extend(pool, first[rows] - border, uniforms[rows, 1:], temperature)
         border += len(pool)
     return places
@@ -237,7 +237,7 @@ def _extend(
 
 
 def _scores(left: NDArray[np.float32], right: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
-    """Return cosines [n, m] in units of the grid, times the temperature's sign; the likeliest text has the largest."""
+    """Return cosines [n, m] in units of the grid, times the temperature's sign: largest for the likeliest text."""
     product: NDArray[np.float32] = left @ right.T
     product *= np.float32(math.copysign(_GRID, temperature))
     return np.rint(product, out=product)

@@ -3,7 +3,7 @@
 A metric is a class with `measure(originals, rewrites)`, which returns one number per pair, or NaN if it is undefined.
 Most metrics compare words as `epsilometer.text.words` yields them: case, layout and punctuation are ignored, and an
 emoji is not a word. Texts are truncated to 100,000 characters, since the time of an alignment grows with the product of
-both lengths. Networks also truncate texts to their windows.
+both lengths. Networks also truncate texts to the longest input that they can read.
 
 | metric | measures | scale | language |
 |---|---|---|---|

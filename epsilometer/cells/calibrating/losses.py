@@ -368,9 +368,9 @@ def _search_cell(
 
 
 def _length(calibrated: Calibrated) -> int | None:
-    """Return the index of the attack `length` if this attack alone exceeds the target throughout the range.
+    """Return the index of the attack `length` if the loss of this attack exceeds the target throughout the range.
 
-    Its loss must exceed the target at both ends of the range, and its success rates there must not differ
+    The loss must exceed the target at both ends of the range, and the success rates there must not differ
     significantly. Returns None otherwise.
     """
     if LENGTH not in calibrated.attacks:

@@ -11,8 +11,8 @@ the original, 1 - angle / pi, must be at least .936338. The authors require 1 - 
 
 - the threshold of .936338 applies to the cosine, which is less strict;
 - word pieces that continue a word are candidates, too (the authors exclude them);
-- only the similarity window around the replaced word is compared, not those of other changed words near it. Texts of
-  fewer than 15 words always pass;
+- only the similarity window around the replaced word is compared, not the windows of other changed words near it. Texts
+  of fewer than 15 words always pass;
 - the word is tagged in the part of the original text from 4 words before it to 3 words after it. If the word occurs
   several times in this part, the tag of its first occurrence counts.
 """
@@ -39,7 +39,7 @@ _SPARE = 30  # extra predictions, since some predictions are not words
 
 @component
 class BAE(WordSearch):
-    """BAE-R. masked_lm: a masked language model by id or folder; None: the embedded one. Others: see `WordSearch`."""
+    """BAE-R. masked_lm: a masked language model by id or folder; None: the embedded one. More: see `WordSearch`."""
 
     masked_lm: str | Path | None = None
 

@@ -42,11 +42,11 @@ class Endpoint(Spends, OneOfGrid):
                     template, the URL of the service itself.
     resource:       the template's file (`models.service`); None for a chat.
     model:          model name, for chat endpoints.
-    prompt:         prompt of a chat, with {text}, and with {epsilon} if it depends on the privacy budget.
+    prompt:         prompt of a chat, with {text}, and with {epsilon} if the prompt states the privacy budget.
     stream:         True to request a chat's answers as server-sent events.
     temperature:    sampling temperature of a chat; None for the endpoint's default.
     separate_reasoning: True to remove the text between <think> and </think>; otherwise it is part of the rewrite.
-    longest:        most tokens per answer: sent to a chat, and reserved in the account before each request.
+    longest:        most tokens per answer. A chat gets this number, and the account reserves it before each request.
     revision:       the user's label for the current state of the service; under a new label every request is sent
                     again.
     private_texts:  True if the service may see texts that are not public.

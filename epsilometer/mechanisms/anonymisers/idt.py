@@ -23,7 +23,7 @@ the true class. A text with a given label that already deceives the auxiliaries 
 `as_published: true` uses the paper's search. It samples random chains of replacements, and releases the candidate with
 the largest probability of a wrong class; ties go to fewer changed words, then to chance. The default search instead
 tries edits in the order of their size, and stops at the fewest words. It checks the tasks' predictions for every edit,
-so it may also change words that tasks use, unless `ignore_utility` is false.
+so it may also change words that tasks use; `ignore_utility: false` excludes these words.
 
 `aim: random` makes the classifiers predict a class t that is sampled by k-ary randomised response. Given the predicted
 class y, one of c classes,
@@ -43,8 +43,8 @@ share of rewrites that hide the attribute and keep the task, was .40 at k = 50 a
 success. At q = 1 RS_all was .21, .23, .22 and .30 for k = 5, 10, 20 and 50. So more options and a wider beam find more
 edits. The tagger takes most of the running time, and the number of sentences that the tagger reads hardly grows (28 to
 38 per text). As published, RS_all was 0 to .03 at q = 1, .04 to .07 at q = 5 and .04 to .10 at q = 10, with 1.7 to 2.5
-changed words. It was highest for few options (k of 5 or 10). As published, the tagger reads 29, 42, 54 and 66 sentences
-per text at q = 10, for k = 5, 10, 20 and 50. The standard error of a share is about .04.
+changed words; RS_all was highest for few options (k of 5 or 10). As published, the tagger reads 29, 42, 54 and 66
+sentences per text at q = 10, for k = 5, 10, 20 and 50. The standard error of a share is about .04.
 
 The paper leaves some choices open. Here a word is replaced where it occurs in the original text, and not where another
 replacement inserted it. Only the 64 words of W with the largest scores are used. The tagger is the embedded one. The
@@ -99,7 +99,7 @@ class IDT(WithTruths):
     """The IDT mechanism. Brackets contain the defaults of settings that are None.
 
     resource:                 the folder of auxiliaries.
-    attributes, tasks, kinds: those of the auxiliaries' labels and kinds of classifiers that are used [all].
+    attributes, tasks, kinds: which of the auxiliaries' attributes, tasks and kinds of classifiers to use [all].
                               Attributions come from the first kind.
     enough:                   number of kinds that must err on the attributes, and predict the tasks as before [all].
     k:                        number of options for a word.

@@ -11,8 +11,9 @@ is `missed`.
 
 `aim: random` chooses a class to show for each label (IncogniText 2024, arXiv:2407.02956). The class is sampled
 uniformly from all classes, so it reveals nothing about the true class. The text is done when the model infers the class
-to show. As published, the class is sampled from the classes that the model did not infer at first. If there are two
-classes, the published form always shows the other one, which anyone who knows the method can undo.
+to show. As published, the class is sampled from the classes that the model did not infer at first. If the model infers
+one of only two classes, the published form always shows the other class. So the shown class reveals the inferred class
+to anyone who knows the method.
 
 Departures: an answer in another form than requested is not used as a rewrite (`shared/language_model.py`). The
 reference code rewrites all comments of a person at once, and silently keeps the original of a comment that it cannot

@@ -47,7 +47,7 @@ from epsilometer.text.sentences import passages
 
 PERSON = "PERSON"
 _MORE = ("card number", "social security number", "IP address")
-_SCORE = 0.85  # score of a name; Presidio gives the same to a pipeline's names
+_SCORE = 0.85  # score of a name; Presidio gives the same score to a pipeline's names
 _TOGETHER = 256  # texts that are tagged at a time; does not change results
 
 

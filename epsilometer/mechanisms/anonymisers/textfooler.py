@@ -12,8 +12,8 @@ authors use counter-fitted Paragram vectors, a download).
 
 - windows are compared with the text before the replacement, so small changes may add up;
 - only the window around the replaced word must be similar, and texts of fewer than 15 words always pass;
-- the word is tagged in a window of the original text, from 4 words before it to 3 words after it; if the word occurs
-  several times in the window, the tag of its first occurrence counts.
+- the word is tagged in the part of the original text from 4 words before it to 3 words after it; if the word occurs
+  several times in this part, the tag of its first occurrence counts.
 
 By default, windows are compared with the original, in short texts too. The windows of other changed words near the
 replaced word are compared as well. The tag is that of the word in its sentence. Tags are those of Universal

@@ -5,7 +5,7 @@ In plain words it replaces unusual words by words that a language model finds mo
 The probability P(w | x) of a word w in a text x is the product of the model's probabilities of w's pieces, each
 predicted with that piece masked. A word is unsafe if P(w | x) < p. Its candidates are the `candidates` likeliest words
 when the whole word is masked. The candidate with the nearest vector replaces the unsafe word. If no candidate is within
-the cosine distance s, `***` replaces it. Unsafe numbers get new digits. All words are judged in the original text
+the cosine distance s, `***` replaces the word. Unsafe numbers get new digits. All words are judged in the original text
 (arXiv:2311.10785). Neither the paper nor this mechanism claims anything.
 
 all-MiniLM-L6-v2 computes vectors of single words without context; the reference code (fedealbanese/lm-text-sanitization

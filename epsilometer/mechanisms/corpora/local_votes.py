@@ -1,16 +1,17 @@
 """The local version of `vote_histogram`: the same cells and post-processing, but every person adds noise to their vote.
 
-No curator is trusted: each of n people sends their cell, one of K = m L (m exemplars, L labels), through a protocol
-with a pure epsilon, and the counts are debiased. This mechanism measures how much utility a trusted curator adds. It is
-not for publication, since its noise is sampled in floating point. Of three protocols it uses the one whose counts have
-the smallest variance:
+No curator is trusted: each of n people sends their cell through a protocol with a pure epsilon, and the counts are
+debiased. There are K = m L cells, for m exemplars and L labels. This mechanism measures how much utility a trusted
+curator adds. It is not for publication, since its noise is sampled in floating point. Of three protocols it uses the
+one whose counts have the smallest variance:
 
     unary encoding, optimised:  one bit per cell, which is 1 with probability 1/2 for the person's cell and
-                                1 / (e^epsilon + 1) for others; variance n 4 e^epsilon / (e^epsilon - 1)^2 (Wang et al.
-                                2017).
+                                1 / (e^epsilon + 1) for other cells; variance n 4 e^epsilon / (e^epsilon - 1)^2 (Wang et
+                                al. 2017).
     subset selection:           a set of d = K / (e^epsilon + 1) cells, which contains the person's cell with
                                 probability p = d e^epsilon / (d e^epsilon + K - d), and each other cell with
-                                probability q; variance n q (1 - q) / (p - q)^2 (Ye and Barg 2018).
+                                probability q = (d - p) / (K - 1); variance n q (1 - q) / (p - q)^2 (Ye and Barg
+                                2018).
     Hadamard response:          one of K' = 2^ceil(log2(K + 1)) outputs; with probability e^epsilon / (e^epsilon + 1)
                                 the output is in the half that the cell's row of the Hadamard matrix selects;
                                 variance n ((e^epsilon + 1) / (e^epsilon - 1))^2 (Acharya, Sun and Zhang 2019).

@@ -3,17 +3,17 @@
 The candidates of round 1 are m public exemplars, as in `vote_histogram`. In each round, every counted private text
 votes for one cell of a table: its nearest candidate, and its own label. Integer noise is added to every cell. About a
 quarter of the candidates win: for each label, those with the most noisy votes. The winners remain candidates, and each
-is varied three times by a public language model. These are the two variations of Xie et al. 2024 ("Differentially
-Private Synthetic Data via Foundation Model APIs 2: Text", arXiv:2403.01749): a masked language model replaces about
-half of the words, and an instruction-tuned model writes a paraphrase. The last table is post-processed as in
+is varied three times by a public language model: a masked language model replaces about half of the words, or an
+instruction-tuned model writes a paraphrase. These are the two kinds of variation of Xie et al. 2024 ("Differentially
+Private Synthetic Data via Foundation Model APIs 2: Text", arXiv:2403.01749). The last table is post-processed as in
 `vote_histogram`, over the public texts and the last candidates.
 
-Claim, pure epsilon, for granularity user or document, as for `vote_histogram`. R tables are released. In each table a
-unit has at most c votes, so the tables of two neighbours differ by at most D in L1 norm, where D is 2 c (replaced) or c
-(added or removed). The noise has rate epsilon / (R D), so each table costs epsilon / R, whichever candidates the
-earlier tables led to. The pure epsilons of the rounds add up (adaptive composition, Dwork and Roth 2014, theorem B.1).
-The candidates of a round depend only on earlier noisy tables, public texts, the public model and the seed. The exact
-loss over all rounds is below the pure epsilon for most outputs (`auditing.corpora.rounds_loss`).
+Claim, pure epsilon, for granularity user or document, as for `vote_histogram`. R tables are released, one per round. In
+each table a unit has at most c votes, so the tables of two neighbours differ by at most D in L1 norm, where D is 2 c
+(replaced) or c (added or removed). The noise has rate epsilon / (R D), so each table costs epsilon / R, whichever
+candidates the earlier tables led to. The pure epsilons of the rounds add up (adaptive composition, Dwork and Roth 2014,
+theorem B.1). The candidates of a round depend only on earlier noisy tables, public texts, the public model and the
+seed. The exact loss over all rounds is below the pure epsilon for most outputs (`auditing.corpora.rounds_loss`).
 
 Assumptions: those of `vote_histogram`. R is fixed beforehand, and the model was not trained on the private texts. A
 model that was trained on them can write a private sentence for which nobody voted.
@@ -45,7 +45,7 @@ from epsilometer.text.words import words, write
 _VARIATIONS = 3  # variations of each winner, so one in 1 + _VARIATIONS candidates wins
 _SHARPNESS = 150.0  # DP-MLM's epsilon per word, which sets the sampling temperature; all rewritten texts are public
 _REPLACED = 0.5  # share of words that are replaced
-_CLIP, _PARAPHRASED = (-100.0, 100.0), 800.0  # of DP-Prompt: no logit is clipped, and the temperature is .5
+_CLIP, _PARAPHRASED = (-100.0, 100.0), 800.0  # clip range and epsilon for DP-Prompt: clips no logit, temperature .5
 
 
 @component

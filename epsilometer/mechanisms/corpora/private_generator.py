@@ -11,19 +11,19 @@ label l's name. Each of N people enters a step with probability q. For a person 
 The trained prompts write equally many texts for each label. The training is DP-SGD (Abadi et al. 2016), for generation
 controlled by labels (Yue et al. 2023, arXiv:2210.14348), on soft prompts (Duan et al. 2023, arXiv:2305.15594).
 
-Claim, (epsilon, delta), for granularity user or document. Gradients are clipped per person, all counted texts together
-and all prompts together, so one person changes a sum by at most C (added or removed) or 2 C (replaced). Each person
-enters each of T = epochs / q steps by their own coin, and q is about 1 / batches. sigma is the smallest for which the
-package's accountant proves (epsilon, delta) for all T steps by composed loss distributions (`accounting`). Written
-texts are post-processing.
+Claim, (epsilon, delta), for granularity user or document. Each person has one gradient, over all their counted texts
+and all prompts, and it is clipped. So one person changes a sum by at most C (added or removed) or 2 C (replaced). Each
+person enters each of T = epochs / q steps by their own coin, and q is about 1 / batches. sigma is the smallest for
+which the package's accountant proves (epsilon, delta) for all T steps by composed loss distributions (`accounting`).
+Written texts are post-processing.
 
     replaced:          N is public, and q and T are computed from it.
     added or removed:  N is private. q and T are computed from the public guess `people`.
 
 Assumptions: the support of all releases is the same, since normal noise reaches every prompt and a model writes every
 text with positive probability. Public texts, model, settings and the list of labels are fixed without looking at
-private texts, and the model was not trained on these. Gradients are computed in float32, and the dependence of their
-rounding on the other people of a batch is ignored. Normal noise has no finite pure epsilon.
+private texts, and the model was not trained on private texts. Gradients are computed in float32; their rounding depends
+on the other people of a batch, which the claim ignores. Normal noise has no finite pure epsilon.
 """
 
 from __future__ import annotations

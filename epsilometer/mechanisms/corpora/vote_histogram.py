@@ -39,7 +39,7 @@ from epsilometer.mechanisms.corpora.shared.post_processing import PostProcessing
 from epsilometer.mechanisms.corpora.shared.public_cells import ByEncoder, PublicTexts, described, on_grid, texts_of
 from epsilometer.models.locate import ENCODER
 
-# Rule for m, as pairs (limit, m): m of the first pair with limit >= number of people * epsilon.
+# Rule for m, as pairs (limit, m). The first pair with limit >= number of people * epsilon gives m.
 # Above all limits _LARGE is used; if the number of people is private, _USUAL is used.
 _NUMBERS = ((400.0, 16), (1500.0, 64))
 _LARGE, _USUAL = 252, 64

@@ -18,9 +18,9 @@ mechanism (McSherry and Talwar 2007) over public texts.
 
 The claims are for any two whole documents, of any length, without delta:
 
-- randomized_response, subset_selection: epsilon. Only n(x) depends on x, and each weight is 1 or e^epsilon. All indices
-  have the same normaliser, since each exemplar is in the same number of sets. The claim is tight between two texts with
-  different nearest exemplars.
+- randomized_response, subset_selection: epsilon. Only n(x) depends on x, and each weight is 1 or e^epsilon. The
+  normaliser is the same for all n(x), since each exemplar is in the same number of sets. The claim is tight between two
+  texts with different nearest exemplars.
 - levels: 2: epsilon by composition, epsilon/2 for the group and epsilon/2 for the exemplar given the group.
 - exponential: the metric claim epsilon ||e(x) - e(x')||. By the triangle inequality each weight and the normaliser
   change by a factor of at most e^(epsilon ||e(x) - e(x')|| / 2). Unit vectors are at most 2 apart, so 2 epsilon holds
@@ -33,7 +33,7 @@ candidates from the private text.
 Assumptions: the public texts, the encoder, m and w are fixed without looking at private texts. Exemplars clustered from
 the audited texts would not be public, so an audit refuses audited texts among the public texts. Except under the
 exponential law and `levels: 2`, two texts with the same nearest exemplar have the same output distribution. So the
-average loss is below epsilon, but the loss of the worst pair is not.
+average loss is below epsilon, but the loss of the worst pair of texts equals epsilon.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ where L are the logits of a masked language model at the word, and d is the dist
 
 The paper claims epsilon + epsilon' with epsilon' = ln max |b_i| / |b_j|. A claim must not depend on the text. The
 largest epsilon' of any text is ln(V - 1) for V words, so the published form claims epsilon + ln(V - 1) here. Both
-claims are false: some x have words in all 50 buckets and others in only two, so normalisers may differ by another
-factor of 25. A test constructs such scores, and at epsilon 0.01 two words of the embedded model exceed the claim. The
-valid bound is epsilon + ln 50 + ln V.
+claims are false: for one x all 50 buckets may contain words, and for another x only two. So the two normalisers may
+differ by another factor of 25. A test constructs such scores, and at epsilon 0.01 two words of the embedded model
+exceed the claim. The valid bound is epsilon + ln 50 + ln V.
 
 The corrected form (default) is the exponential mechanism on u without buckets. u is in [0, Delta], so the loss of
 P(y | x) ~ exp(epsilon u / (2 Delta)) is at most epsilon between any two words in any two contexts.
@@ -130,7 +130,7 @@ class Cape(MaskMechanism, OneOfGrid):
         return Laws(rows, len(self._vectors), log_probabilities, draw=draw)
 
     def _cached(self, split: Sequence[Sequence[str]], places: NDArray[np.integer]) -> tuple[NDArray[np.float64], float]:
-        """Return what `_utility` returns.
+        """Return scores and Delta as `_utility` does.
 
         Up to 1 GiB of scores are cached, since a search for an epsilon needs the same scores many times.
         """

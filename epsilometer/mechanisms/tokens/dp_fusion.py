@@ -21,14 +21,14 @@ order has no triangle inequality. Example for a vocabulary of two tokens, a = 2 
 rarer token. That token's probability may be .47 sqrt(s) after one secret and 4.5 s^2 after another. So D_2 between the
 two secrets is about ln(.049 / s), which is unbounded as s goes to 0.
 
-`as_published: true` sets bound = a beta and epsilon = 4 beta. It claims 4 T beta + ln(1 / delta) / (a - 1) between any
-two texts with the same redaction, because dp-fusion-lib 0.1.0 calls its output "statistically similar regardless of the
-specific private information present". One step of the example above (beta = .1) with s = 1e-5 refutes this claim. For
-one step the claim is epsilon 11.91 at delta 1e-5, but the exact delta at 11.91 is 1.4e-3 (a test computes it). The
-paper was not at hand. A reading note on its ICLR version states a weaker claim, whose neighbours (Definition 3) are
-documents with and without the tokens of one group of secrets. Between such documents the claim above holds if a <= 4.
-The paper's claim for m groups is T ln((m - 1 + e^(4 (a - 1) beta)) / m) / (a - 1) + ln(1 / delta) / (a - 1). For one
-group it equals the claim above.
+`as_published: true` sets bound = a beta and epsilon = 4 beta, and claims 4 T beta + ln(1 / delta) / (a - 1) between any
+two texts with the same redaction. The reason for this claim is that dp-fusion-lib 0.1.0 calls its output "statistically
+similar regardless of the specific private information present". One step of the example above (beta = .1) with s = 1e-5
+refutes this claim. For one step the claim is epsilon 11.91 at delta 1e-5, but the exact delta at 11.91 is 1.4e-3 (a
+test computes it). The paper was not at hand. A reading note on its ICLR version states a weaker claim, whose neighbours
+(Definition 3) are documents with and without the tokens of one group of secrets. Between such documents the claim above
+holds if a <= 4. For m groups of secrets the paper's claim is
+T ln((m - 1 + e^(4 (a - 1) beta)) / m) / (a - 1) + ln(1 / delta) / (a - 1). For one group it equals the claim above.
 
 `released_code: true` (with as_published) uses 20 bisections as dp-fusion-lib does, and raises probabilities below 1e-10
 to 1e-10, but only in the divergences. Then the bound fails even between a text and its redaction.

@@ -13,10 +13,10 @@ word, P(y | x, i) <= e^epsilon P(y | x', j) for any two texts. But every word's 
 so changing one word can change all laws. For whole texts of n words the claim is therefore n * epsilon. There is no
 claim between texts of different lengths, since the output has as many words as the input.
 
-Departures from the reference code (sjmeis/DPMLM 3ce9390): stop-words, numbers and case are not passed through. The
-window of subwords is centred on the word; the reference code indexes subwords by word number, so in long texts it
-leaves some words unmasked. Clip bounds are stored with the model that they were measured on. Words are sampled from the
-model's whole vocabulary of printable pieces, a public set.
+Departures from the reference code (sjmeis/DPMLM 3ce9390): stop-words, numbers and case are not passed through. Of a
+long text the model reads a window of subwords centred on the word. The reference code indexes subwords by word number,
+so it leaves some words of long texts unmasked. Clip bounds are stored with the model that they were measured on. Words
+are sampled from the model's whole vocabulary of printable pieces, a public set.
 
 A model with token types, such as BERT, is told which of the two copies of x a token belongs to, as in training. In the
 reference code only the batched path passes token types. The word-by-word path omits token types, so it computes other
@@ -30,7 +30,7 @@ law. The layout is not part of the law, but the likelihood attack sees it in the
 `as_published: true` sets both options. The reference code sets both by default, and so did the published comparison,
 TeDA. The published claim, epsilon per word, is stated so that it can be refuted. A stop-word is released unchanged with
 probability 1. If the stop-word is not a piece of the model, no other word is ever replaced by it. So no finite epsilon
-holds. The window and the vocabulary are those described above.
+holds. The window of subwords and the vocabulary are those described above.
 """
 
 from __future__ import annotations

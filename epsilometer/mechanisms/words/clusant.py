@@ -3,7 +3,7 @@
 In plain words it replaces each word by another, first choosing a group of similar words at random and then a word of
 that group.
 
-For a word x in cluster c(x), a cluster c and a word y in it are sampled with probabilities
+For a word x in cluster c(x), a cluster c and a word y in c are sampled with probabilities
 
     P(c | x) ~ exp(-epsilon_1 / 2 ||K m_c - K m_c(x)|| / s),   where m_c is the mean vector of cluster c,
     P(y | x, c) ~ exp(-epsilon_2 / 2 ||x - y|| / D_c),         where D_c is the largest distance within cluster c.
@@ -11,12 +11,12 @@ For a word x in cluster c(x), a cluster c and a word y in it are sampled with pr
 K is the setting `stretch`. With `privacy: standard`, s is the largest distance between two of the K m_c; with `metric`,
 s = 1. As published, epsilon_1 = epsilon_2 = epsilon.
 
-Standard: both scores have a range of at most 1, since within c the distances from any x differ by at most D_c. So the
-loss is at most epsilon_1 in the first step and epsilon_2 in the second, 2 epsilon together as published. The loss
-between two words of one cluster is at most epsilon, since their first steps have the same law. The published claim is
-epsilon for any two words. It is false: between two of the first 1,000 bundled words the loss is 4.45 nats at epsilon 4,
-and between the worst two words it can be almost 2 epsilon. The corrected form (default) spends
-epsilon_1 = epsilon_2 = epsilon / 2.
+Standard: both scores (a distance divided by s or by D_c) have a range of at most 1, since within c the distances from
+any x differ by at most D_c. So the loss is at most epsilon_1 in the first step and epsilon_2 in the second, 2 epsilon
+together as published. The loss between two words of one cluster is at most epsilon, since their first steps have the
+same law. The published claim is epsilon for any two words. It is false: between two of the first 1,000 bundled words
+the loss is 4.45 nats at epsilon 4, and between the worst two words it can be almost 2 epsilon. The corrected form
+(default) spends epsilon_1 = epsilon_2 = epsilon / 2.
 
 Metric: the loss is at most epsilon K ||m_c(x) - m_c(x')|| in the first step and epsilon ||x - x'|| / D_c in the second.
 The claim is epsilon (K ||m_c(x) - m_c(x')|| + ||x - x'||), without D_c. The loss of the published form can exceed this

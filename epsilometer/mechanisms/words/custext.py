@@ -13,8 +13,8 @@ groups nothing is claimed, since the output reveals the group.
 Assumptions: the claim is per word; texts are neighbours if they have the same number of words, and the two words at
 each position are in one group; vectors, groups and the order of words are public.
 
-Departures: the reference code (sai4july/CusText 4a3ced8) has three ways to make the words' sets, by its option
-`mapping_strategy`:
+Departures: the reference code (sai4july/CusText 4a3ced8) has three ways to make each word's set of possible outputs, by
+its option `mapping_strategy`:
 
     conservative  the default of the code and of its README: words that have a set are removed, so the sets are the
                   groups above (if too few words are left, words that have a set fill up the last set)

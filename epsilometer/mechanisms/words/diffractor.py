@@ -3,20 +3,21 @@
 In plain words it replaces each word by a neighbour in a long list of words, a random number of places away.
 
 A list orders the vocabulary so that neighbours have similar meanings (`shared/lists.py`). For each word one list is
-sampled uniformly, and the word's place p in it is moved by one of two kinds of noise:
+sampled uniformly. The word's place p in that list is moved by k places (geometric), or to a place q (tem):
 
     geometric   P(k) = (1 - a) / (1 + a) a^|k|,  a = e^-epsilon; clipped to the ends of the list   (eqs. 3 to 5)
     tem         P(q | p) ~ exp(-epsilon / 2 min(|q - p|, gamma)),
                 gamma = (2 / epsilon) ln((1 - beta)(V - 1) / beta),  beta = 0.001
 
-Section 4.1.3 states that gamma depends on epsilon, without a formula; this formula is TEM's (Carvalho et al., 2023).
+Section 4.1.3 states that gamma depends on epsilon, without a formula; the formula above, for V words, is TEM's
+(Carvalho et al., 2023).
 
 A publication samples exactly (`epsilometer.core.exact_samplers`). For geometric noise, epsilon is then rounded down to
 a multiple of 2^-40.
 
-In the paper every list proposes a candidate, and one candidate is sampled. Sampling one list gives the same law.
-On one list geometric noise gives P(y | x) <= e^(epsilon |p - p'|) P(y | x'). The mixture over lists satisfies the same
-bound with d_max, the largest distance over lists (eq. 6).
+In the paper every list proposes a candidate, and one candidate is sampled. Sampling one list gives the same law. On one
+list geometric noise gives P(y | x) <= e^(epsilon |p - p'|) P(y | x') for words x and x' at places p and p'. The mixture
+over lists satisfies the same bound with d_max, the largest |p - p'| over lists (eq. 6).
 
 tem is the exponential mechanism with the utility -m(p, q), where m(p, q) = min(|p - q|, gamma). For any gamma, m
 satisfies the triangle inequality, since min(s + t, gamma) <= min(s, gamma) + min(t, gamma). So between p and p' every
@@ -24,10 +25,10 @@ weight exp(-epsilon / 2 m(p, q)) differs by a factor of at most e^(epsilon / 2 m
 
     P(q | p) <= e^(epsilon m(p, p')) P(q | p').
 
-For a mixture over lists, min(d_max, gamma) replaces m. Gamma may depend on epsilon and on the number of words V, which
-are public, but not on the word. By the formula above (`gamma: auto`) the places beyond gamma together have a
-probability of at most beta. The loss between two words is then at most epsilon gamma = 2 ln(999 (V - 1)) at every
-epsilon. For 23,000 words this is 33.9 nats.
+For a mixture over lists, min(d_max, gamma) replaces m. Gamma may depend on epsilon and V, which are public, but not on
+the word. By the formula above (`gamma: auto`) the places beyond gamma together have a probability of at most beta. The
+loss between two words is then at most epsilon gamma = 2 ln(999 (V - 1)) at every epsilon. For 23,000 words this is 33.9
+nats.
 
 Assumptions: the claim is per word; texts are neighbours if they have the same number of words; all lists contain the
 same public vocabulary, and every word of it can replace every word.
@@ -209,8 +210,8 @@ def _log_sum(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[n
     Log-probabilities on two lists nearly always differ by hundreds of nats, so this saves most of the time.
     """
     larger = np.maximum(left, right)
-    # If the larger term is below -2^-10, a term 45 nats smaller adds less than half of its last bit, hence nothing. In
-    # general, only a term 746 nats smaller certainly adds nothing, since e^-746 is 0 in float64.
+    # If the larger term is below -2^-10, a term 45 nats smaller adds less than half of the larger term's last bit, so
+    # rounding removes it. In general, only a term 746 nats smaller surely adds nothing, since e^-746 is 0 in float64.
     far = 45.0 if larger.max(initial=-math.inf) < -(2.0**-10) else 746.0
     total: NDArray[np.float64] = np.logaddexp(left, right, out=larger, where=np.abs(left - right) <= far)
     return total

@@ -23,9 +23,9 @@ So P(y | x, r) <= e^epsilon P(y | x', r), and the mean over r satisfies the same
 
 The law is computed by integration over r, which has the same distribution for all words (`shared/laplace_norm.py`). The
 radii are divided into bins. Weights are interpolated on a grid of distances that contains the edges of the bins. One
-table holds the weights of all grid distances and bins, so a law takes two products with the table. Up to epsilon 40,
-laws on 2,000 GloVe vectors agree to 0.003 nats with laws from two to four times as many bins. Probabilities below
-1e-300 count as 1e-300.
+table holds the weights of all grid distances and bins, so a law takes two matrix-vector products with the table. Up to
+epsilon 40, laws on 2,000 GloVe vectors agree to 0.003 nats with laws from two to four times as many bins. Probabilities
+below 1e-300 count as 1e-300.
 
 Assumptions: the claim is per word; texts are neighbours if they have the same number of words; vectors, their ranges
 and the vocabulary are public; in the corrected form every word can replace every word.
@@ -176,7 +176,7 @@ class RanText(WordVectorMechanism, OneOfGrid):
     def _word_laws(self, words: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """Return the log-probabilities [n, V] of the vocabulary for words [n]."""
         table, laws = self._table(epsilon), np.empty((len(words), len(self.vectors)))
-        with one_thread():  # one product per word, so that bits do not depend on other words
+        with one_thread():  # one matrix-vector product per word, so that bits do not depend on other words
             for law, (split, log_total) in zip(laws, self._totals(words, table), strict=True):
                 on_grid = table.weights @ (table.mass / np.exp(log_total))
                 law[:] = split.logarithms(on_grid) if self.as_published else np.log(split.values(on_grid))

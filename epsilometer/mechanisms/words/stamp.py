@@ -18,8 +18,8 @@ position. Between words of different groups the log-ratio of densities is still 
     |kappa u - kappa' u'| + |ln M(kappa) - ln M(kappa')|,    M(kappa) = E e^(kappa U), U the cosine of a uniform
     direction,
 
-but the paper does not claim this. For example, in 768 dimensions, the loss between two orthogonal words with budgets
-150 and 450 is up to 576 nats. Between orthogonal words of one group, the claim is sqrt(2) 150 = 212 or
+but the paper does not claim this bound. For example, in 768 dimensions, the loss between two orthogonal words with
+budgets 150 and 450 is up to 576 nats. Between orthogonal words of one group, the claim is sqrt(2) 150 = 212 or
 sqrt(2) 450 = 636 nats. A secret without a digit that `sensitive` does not list gets the larger budget of words that are
 not sensitive.
 
@@ -27,8 +27,8 @@ Without `query` and `sensitive` (default) there is one group, and the claim cove
 words. `as_published: true` uses kappa = epsilon / pi as in the authors' code (FTian-UArizona/STAMP ad891fa), with the
 same claim. This kappa is smaller than the paper's by a factor of pi, so it is more conservative.
 
-The code's README names the angle as the distance. With kappa = epsilon / pi, the loss is at most epsilon times the
-angle in units of pi, since |u - u'| is at most the angle in radians.
+The code's README states the claim with the angle as the distance. With kappa = epsilon / pi, the loss is at most
+epsilon times the angle in units of pi, since |u - u'| is at most the angle in radians.
 
 Assumptions: the claim is per word; vectors, query, list and vocabulary are public.
 

@@ -8,9 +8,9 @@ sampled uniformly. This is the exponential mechanism with the distance truncated
 
     P(y | x) ~ exp(-epsilon / 2 min(d(x, y), gamma)),    gamma = (2 / epsilon) ln((1 - beta)(V - 1) / beta),
 
-so the words beyond gamma together have a probability of at most beta. The truncated distances of y from x and from x'
-differ by at most d(x, x'). So weight and normaliser each differ by a factor of at most e^(epsilon / 2 d(x, x')), and
-P(y | x) <= e^(epsilon d(x, x')) P(y | x') for any gamma >= 0.
+for V words, so the words beyond gamma together have a probability of at most beta. The truncated distances of y from x
+and from x' differ by at most d(x, x'). So weight and normaliser each differ by a factor of at most
+e^(epsilon / 2 d(x, x')), and P(y | x) <= e^(epsilon d(x, x')) P(y | x') for any gamma >= 0.
 
 Assumptions: the claim is per word; d is the Euclidean distance of the raw vectors; texts are neighbours if they have
 the same number of words; every word of the vocabulary can replace every word.
@@ -81,7 +81,7 @@ class TEM(KernelMechanism):
     def _log_weights(
         self, words: NDArray[np.integer], distances: NDArray[np.float64], epsilon: float
     ) -> NDArray[np.float64]:
-        """Return the log-weights of outputs. As published, weights beyond gamma depend on the words within gamma."""
+        """Return the log-weights of outputs. As published, weights beyond gamma depend on `_inside`."""
         if not self.as_published:
             return self.log_weights(distances, epsilon)
         within = distances <= self.gamma(epsilon)
@@ -93,7 +93,7 @@ class TEM(KernelMechanism):
     def _blocks(
         self, words: NDArray[np.integer], epsilons: Sequence[float]
     ) -> Iterator[tuple[NDArray[np.integer], float, NDArray[np.float64]]]:
-        """Yield weights of blocks as the base class does. If few words are within gamma, only these are computed."""
+        """Yield block weights as the base class does; if few words are within gamma, compute only their weights."""
         reach, size = max(map(self.gamma, epsilons)), len(self.vectors)
         starts = np.arange(0, size, self.block)
         lengths = np.diff(starts, append=size)

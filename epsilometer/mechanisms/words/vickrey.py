@@ -16,11 +16,11 @@ private word w again. If w is the nearest word, w is left out, and w1, w2 are th
 
     P(w1) = 1 / (1 + e^(d1^2)).
 
-This is a softmax of -t d^2 with t = [1, 0], since the reference code's search returns squared distances. So w2 is
-written nearly always, and w nearly never. This choice is not post-processing of the moved point. `as_published: true`
-makes this choice and MVC's claim, so that an audit can refute the claim. Two close words, between which the claim
-allows almost no loss, can be distinguished, since a word is left out only if it is the private word. (The search is
-exact here, and approximate in the reference code.)
+This is the first weight of a softmax of -d1^2 and 0. The squares come from the reference code's search, which returns
+squared distances. If d1 is large, w2 is written nearly always. If w is the nearest word, w is never written. This
+choice is not post-processing of the moved point. `as_published: true` makes this choice and MVC's claim, so that an
+audit can refute the claim. Two close words, between which the claim allows almost no loss, can be distinguished, since
+a word is left out only if it is the private word. (The search is exact here, and approximate in the reference code.)
 """
 
 from __future__ import annotations

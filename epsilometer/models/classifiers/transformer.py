@@ -2,11 +2,12 @@
 
 The optimiser is AdamW. Its learning rate rises over the first tenth of the steps and then falls linearly. Gradients are
 clipped at length 1, and classes are not weighted. After more than one epoch, the weights of the epoch with the smallest
-mean cross-entropy on the validation texts are restored. If several epochs are equal, the first one counts.
+mean cross-entropy on the validation texts are restored. Among epochs with equal cross-entropy, the first one counts.
 
-Training batches contain texts of similar length, padded to multiples of 4 pieces. So few shapes occur, and little
-padding is computed. `precision: auto` computes in bfloat16 if the device multiplies it natively. Weights are stored in
-float32. Only the tokeniser's separator divides the two texts of a pair; there are no segment ids.
+Training batches contain texts of similar length, padded to multiples of 4 pieces. As a result, batches have only a few
+distinct shapes, and little padding is computed. `precision: auto` computes in bfloat16 if the device multiplies it
+natively. Weights are stored in float32. Only the tokeniser's separator divides the two texts of a pair; there are no
+segment ids.
 """
 
 from __future__ import annotations
@@ -195,7 +196,7 @@ class Transformer:
         return logits
 
     def _first_batch(self, pieces: list[list[int]], width: int, members: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the logits of the first batch of `members`. They are indices of texts of one width."""
+        """Return the logits of the first batch. members: indices of texts of one width."""
         from epsilometer.models.memory import activations
 
         rows = self.memory.rows(4 * activations(self.network.config, width), _ROWS[self._device])

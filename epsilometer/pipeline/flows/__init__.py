@@ -64,6 +64,6 @@ def new_secret() -> None:
 
 _own = _secret(Path(os.environ["PREFECT_HOME"], "secret"))
 os.environ.setdefault(SERVERS_SECRET, _own)
-# The secret is not for servers on other machines. `localhost` may be another address, where anybody may listen.
+# The secret is not for servers on other machines. `localhost` may differ from 127.0.0.1, and anybody may listen there.
 if urlsplit(os.environ.get("PREFECT_API_URL", "")).hostname in (None, "127.0.0.1"):
     os.environ.setdefault(_CLIENTS_SECRET, _own)

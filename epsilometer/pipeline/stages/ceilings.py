@@ -33,7 +33,7 @@ from epsilometer.core.guarantees import stored
 from epsilometer.corpora.parts import PUBLIC
 from epsilometer.project.paths import prepared
 
-_PUBLIC = 200  # number of public texts; the baseline gives everybody the best of them
+_PUBLIC = 200  # maximum number of public texts; the best of them, given to everybody, has a share of the possible of 0
 
 
 def main() -> None:

@@ -1,6 +1,8 @@
 """Stage similarity: the similarity of rewrites to their texts, and the identifiers that survive in rewrites.
 
-Similarity covers a cell's first trials (all, if trials are of sets). Identifiers cover all trials and public releases.
+Similarity is measured on a cell's first trials, or on all trials if these are of sets. Surviving identifiers are
+counted over all trials. For a mechanism that releases only certain public texts, the stage also counts the identifiers
+of all audited texts that occur in these public texts.
 """
 
 from __future__ import annotations

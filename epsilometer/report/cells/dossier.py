@@ -199,10 +199,10 @@ def dossier(
 ) -> Dossier:
     """Return the dossier of a cell at one of its budgets, from a finished audit.
 
-    epsilon: None for the largest budget within the limits or, if there is none, the smallest budget. source: the origin
-    of the page. hashes: SHA-256 of everything that the decision depends on, by name. texts_per_person: the number that
-    the user has confirmed; None assumes one text. Raises UserError for a cell or budget that was not audited, and for
-    less than one text per person.
+    epsilon: None for the largest budget within the limits; without such a budget, for the smallest budget. source: the
+    origin of the page. hashes: SHA-256 of everything that the decision depends on, by name. texts_per_person: the
+    number that the user has confirmed; None assumes one text. Raises UserError for a cell or budget that was not
+    audited, and for less than one text per person.
     """
     if cell not in results.params.cells:
         raise unknown("cell", cell, list(results.params.cells))
@@ -316,7 +316,7 @@ def _colour(of: Dossier) -> str:
 
 
 def _means(of: Dossier) -> str:
-    """Describe an attacker's success: between two texts, among more texts, and for a person with several."""
+    """Describe an attacker's success: between two texts, among more texts, and for a person with several texts."""
     loss = next(limited for limited in of.limits if limited.limit == LOSS)
     if loss.high is not None and math.isfinite(loss.high):
         said = [
@@ -453,8 +453,9 @@ def _person(confirmed: int | None, limits: Sequence[Limited], whole: Mapping[str
     """Return the consequences for a person with several texts.
 
     The loss of n rewrites with independent noise is at most n times the loss of one rewrite (`decisions.limits`). The
-    figures on rare outputs and attributes do not multiply in this way, but the largest loss of any output does. So
-    the limits on both hold if n times this largest loss is at most 4 nats and at most the limit of every attribute.
+    figures on rare outputs and attributes do not multiply in this way, but the largest loss of any output does. So the
+    limits on rare outputs and on attributes hold if n times this largest loss is at most 4 nats and at most the limit
+    of every attribute.
     """
     if confirmed is not None and confirmed < 1:
         raise UserError(f"texts per person must be at least 1, got {confirmed}; leave it out to assume 1", "EPS-S118")
@@ -482,7 +483,7 @@ def schema() -> dict[str, Any]:
 
 
 def _budget(own: pl.DataFrame, epsilon: float | None) -> float | None:
-    """Return the requested budget; by default the largest within the limits or, if there is none, the smallest."""
+    """Return the requested budget; by default the largest within the limits, else the smallest."""
     whole = own.filter(limit=WHOLE).sort("epsilon")
     budgets = whole["epsilon"].to_list()
     if epsilon is not None:
@@ -751,7 +752,7 @@ def _range(limited: Limited) -> str:
 
 
 def _beside(value: float, allowed: float | None, way: str) -> str:
-    """Return a bound with the decimals of its limit at three digits, or more if rounding would cross the limit.
+    """Return a bound with the decimals of its limit at three digits; more decimals if rounding would cross the limit.
 
     way: DOWN for a lower bound and UP for an upper bound, so that rounding never overstates the evidence.
     """

@@ -128,7 +128,7 @@ def _sampled(best: Mapping[str, Any] | None, *, equal: bool) -> dict[str, Any]:
     if not equal:
         return {"sampled": best["loss"], "sampled_high": best["upper"], "trials": best["trials"]}
     # The error of the strongest attack's interval, which is corrected for the choice among several attacks. The ceiling
-    # determines it.
+    # determines this error.
     alpha = 2 * success_bound(best["ceiling"], best["candidates"]) ** best["trials"]
     high = math.inf
     if best["ceiling"] > 0:

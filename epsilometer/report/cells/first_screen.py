@@ -437,9 +437,10 @@ def reasons(
 def otherwise(limits: Sequence[Mapping[str, Any]], claimed: float | None) -> str:
     """Describe the limits that are kept for any texts, and those that are kept for any random draws.
 
-    A limit is kept for any texts if the claim allows a loss of at most the limit between any two texts (for rare
-    outputs at most 4 nats). A limit is kept for any random draws if all possible releases were counted. limits: the
-    rows of a cell. claimed: the claimed loss between any two texts, in nats; None without such a claim.
+    The limit on the loss is kept for any texts if the claimed loss between any two texts is at most this limit. The
+    limit on rare outputs is kept for any texts if this claimed loss is at most 4 nats. A limit is kept for any random
+    draws if all possible releases were counted. limits: the rows of a cell. claimed: the claimed loss between any two
+    texts, in nats; None without such a claim.
     """
     within = [each for each in limits if each["decision"] == Status.WITHIN and each["limit"] != ALL]
     by_claim = [
@@ -506,8 +507,9 @@ def violated(results: TextResults) -> list[str]:
 def chosen(table: pl.DataFrame, unread: Container[tuple[str, str]] = ()) -> dict[str, tuple[str, float | None]]:
     """Return the cell of each data set that a reader would use.
 
-    That cell has the largest budget within the limits or, if none is, the smallest loss. unread: pairs of a data set
-    and a mechanism that hardly reads it. Such a mechanism is chosen only if there is no other.
+    That cell has the largest budget within the limits. If no budget is within the limits, the cell has the smallest
+    loss. unread: pairs of a data set and a mechanism that hardly reads it. Such a mechanism is chosen only if there is
+    no other.
     """
     cells = {}
     for (dataset,), rows in table.filter(~pl.col("control")).group_by("dataset", maintain_order=True):

@@ -56,7 +56,8 @@ def section(results: TextResults) -> Section | None:
 def distributions(each: pl.DataFrame, dataset: str, mechanisms: Iterable[str]) -> Specification:
     """Return vertical histograms for each metric (rows) and mechanism (columns), with budgets from left to right.
 
-    A line marks the middle half of the texts, a dot the median. mechanisms: all of the audit, so that styles agree.
+    A line marks the middle half of the texts, a dot the median. mechanisms: all mechanisms of the audit, so that styles
+    agree.
     """
     here = each.filter(dataset=dataset).drop_nulls("value")
     style = styles(mechanisms)

@@ -56,7 +56,7 @@ class Kept:
 
     @property
     def share(self) -> str:
-        """The cosine as a share of the fixed sentence's: `131 %`; empty if unmeasured, or if the latter is <= 0."""
+        """The cosine as a share of the fixed sentence's: `131 %`; empty if unmeasured, or if the sentence's is <= 0."""
         if self.worth is None or self.fixed is None or self.fixed <= 0:
             return ""
         return f"{rounded(100 * self.worth / self.fixed, 0, DOWN):.0f}\N{NO-BREAK SPACE}%"

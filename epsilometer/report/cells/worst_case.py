@@ -90,7 +90,7 @@ def sentence(claims: pl.DataFrame) -> str:
 def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
     """Return the share of draws that keep a word, and the outputs per word, against nominal epsilon.
 
-    table: schema `DENIABILITY`. mechanisms: all of the audit, so that styles agree between figures.
+    table: schema `DENIABILITY`. mechanisms: all mechanisms of the audit, so that styles agree between figures.
     """
     style = styles(mechanisms)
     x = epsilon_axis(table["epsilon"])

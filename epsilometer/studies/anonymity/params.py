@@ -242,7 +242,10 @@ class AnonymityParams(ProjectParams):
                 yield f"auxiliaries.{name}.training.model", entry.training
 
     def _check_anonymity(self, cell: AnonymityCell, place: str) -> None:
-        """Raise UserError for pairs, no attribute to hide, or auxiliaries of attributes or tasks that the data lack."""
+        """Raise UserError for a data set of pairs or without attributes, and for auxiliaries that do not fit it.
+
+        Auxiliaries do not fit if params.yaml lacks them, or if the data set lacks one of their attributes or tasks.
+        """
         labels = self.classification.labels[cell.dataset]
         if self.datasets[cell.dataset].pair:
             raise UserError(

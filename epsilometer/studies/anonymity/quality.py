@@ -34,7 +34,7 @@ METRICS: dict[str, Metric] = {
 
 @dataclass(frozen=True)
 class OfOriginals:
-    """A metric that ignores the originals, applied to the originals instead of the rewrites."""
+    """A metric of single texts, such as grammaticality, applied to the originals instead of the rewrites."""
 
     metric: Metric
 

@@ -66,7 +66,7 @@ def stream(params: AnonymityParams, dataset: str, label: str, seed: int) -> Nois
 
 
 def victims(params: AnonymityParams, dataset: str, label: str) -> list[Learned]:
-    """Return the classifiers of a label that stage `classifiers` saved: every kind, by the seeds that attack."""
+    """Return the classifiers of a label that stage `classifiers` saved: of every kind, one per attacking seed."""
     own = examples(chosen(params, dataset, label), label, TRAIN, sides=params.datasets[dataset].sides)
     return [
         Learned(load(classifier_path(dataset, label, kind, seed)), own, seed)

@@ -80,7 +80,7 @@ def gaussian(name: str, mu: float, delta: float) -> KnownMechanism:
 def laplace_with_delta(name: str, epsilon: float, delta: float) -> KnownMechanism:
     """Return Laplace noise of scale 1 / epsilon.
 
-    Its claim is the smallest epsilon that is valid at `delta`: epsilon + 2 ln(1 - delta).
+    Its claim is the smallest epsilon that is valid at `delta`: the parameter `epsilon` plus 2 ln(1 - delta).
     """
     exact = laplace(name, "Dwork et al., TCC 2006", ([0], [1]), 1 / epsilon, claim=epsilon)
     return replace(exact, claim=epsilon + 2 * math.log1p(-delta), delta=delta)

@@ -22,7 +22,7 @@ from epsilometer.studies.bench.sparse_vector import EPSILON, QUERIES, Threshold,
 _STEP = 1e-4  # losses are rounded to multiples of this, in nats, to group joint outputs
 _HALF = QUERIES // 2
 _FAR = 30.0  # largest noise considered, in scales: larger noise has a probability of about e^-30
-_CELLS = 41  # edges, between the true answers, of the cells that group the larger of two noisy answers
+_CELLS = 41  # edges of cells for the larger of two noisy answers, evenly spread over the range of true answers
 
 
 class Revealing:

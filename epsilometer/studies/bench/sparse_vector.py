@@ -64,9 +64,10 @@ def places(stop: int) -> Iterator[tuple[int, ...]]:
 
 
 def answered(below: Floats, yes: tuple[int, ...], stop: int) -> Floats:
-    """Return the probabilities [m], at each node of the threshold's noise, of the release with yeses at these places.
+    """Return the probabilities [m] of one release, at each node of the threshold's noise.
 
-    below: [10, m], P(query below the threshold); yes: the places. No query is answered after `stop` yeses.
+    below: [10, m], P(query below the threshold); yes: the places of the release's yeses. No query is answered after
+    `stop` yeses.
     """
     last = yes[-1] + 1 if len(yes) == stop else QUERIES
     no = [i for i in range(last) if i not in yes]

@@ -113,8 +113,8 @@ def probe_failures(
     sink: [HOST:]PORT at which a sink listens as the service's upstream; None for no sink.
 
     Returns a row per place, with the columns of `FAILURES`.
-    Raises UserError if the host does not match, before anything is sent. Raises UserError also if the service cannot be
-    reached or answers the first request with a redirect or with status 401, 403 or 404.
+    Raises UserError, before anything is sent, if `host` is not the service's host name. Raises UserError also if the
+    service cannot be reached, or if it answers the first request with a redirect or with status 401, 403 or 404.
     """
     address = Address.of(service.url)
     if host != address.host:

@@ -193,8 +193,8 @@ class Budget:
 def budgets(losses: Curve, target: float, ends: tuple[float, float]) -> list[Budget]:
     """Return the first and the second budget for an average loss of `target` nats.
 
-    The first has this average loss. The second is the largest with at most this loss and a delta at 4 nats within
-    ALLOWED. ends: the smallest and the largest budget to search.
+    The first has this average loss. The second is the largest budget with at most this average loss and with a delta at
+    4 nats within ALLOWED. ends: the smallest and the largest budget to search.
     """
     met = meet(lambda epsilon: losses.at(epsilon).average, target, *ends, width=losses.width, watch=_unwatched)
     if met.status in (OUTSIDE, FALLING) or met.best is None:
@@ -209,7 +209,11 @@ def budgets(losses: Curve, target: float, ends: tuple[float, float]) -> list[Bud
 
 
 def _none(met: Met, losses: Curve, target: float, ends: tuple[float, float]) -> list[Budget]:
-    """Return the two budgets of a failed search: the largest budget if all lose less than the target, else none."""
+    """Return the two budgets after a failed search.
+
+    If both ends of the range lose less than the target, the first budget is the largest one. Otherwise no budget
+    qualifies.
+    """
     if met.low > 0 and met.status == OUTSIDE:
         why = f"at the largest budget searched it loses less than {target:g} nats"
         largest = Budget(AVERAGE, ends[1], losses.at(ends[1]), why)
@@ -223,7 +227,8 @@ def _none(met: Met, losses: Curve, target: float, ends: tuple[float, float]) -> 
 def _with_little_tail(losses: Curve, first: Budget, target: float, ends: tuple[float, float]) -> Budget:
     """Return the second budget. first: the first budget.
 
-    If the tail binds, the search covers the whole range, so that the result is the same for every target loss.
+    If the tail binds, the search first covers the whole range, so that its result does not depend on the target loss. A
+    second search, up to the first budget, follows if that search fails or its result exceeds the first budget.
     """
     low = ends[0]
     assert first.epsilon is not None

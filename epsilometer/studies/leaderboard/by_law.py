@@ -61,7 +61,7 @@ class Channel:
 
 
 def channel(mechanism: Mechanism, epsilon: float, public: Sequence[str]) -> Channel | None:
-    """Return the channel of a mechanism that releases one of at most MOST public outputs per text; None for others.
+    """Return the channel of a mechanism that releases one of at most MOST public outputs per text, else None.
 
     public: public texts, with which the function tests that every text has the law of one of the types. A mechanism
     that chooses among the audited texts (`among_texts`) has no public outputs.

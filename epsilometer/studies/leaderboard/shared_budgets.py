@@ -2,8 +2,9 @@
 
 A cell searches for two budgets (`budgets.py`). The first has the target loss. The second must also keep delta at 4 nats
 within a limit. If this limit decides, the second budget is the same at nearly every target loss. The searches of the
-cells have many other budgets in common, too, and the mechanism always reads the same texts. So the losses, the
-measurements of rewrites and the readings of the cell that runs first are stored, and the other cells use them.
+cells have many other budgets in common, too, and the mechanism always reads the same texts. So the cell that runs first
+stores its losses, its measurements of rewrites and the mechanism's readings of the texts, which do not depend on a
+budget. The other cells use what is stored.
 
 The cache folder is named after a digest of everything that DVC compares for a cell, except its loss. Any change of an
 input changes the name, so nothing stale is read.
@@ -36,7 +37,7 @@ class Measured:
     """The worth of the rewrites of all texts at one budget.
 
     cosines: float64 [n], the cosine of each text and its release.
-    figures: rows of `FIGURES` from `figure` on.
+    figures: rows of `FIGURES`, from the column `figure` on.
     """
 
     cosines: NDArray[np.float64]

@@ -11,7 +11,7 @@ from epsilometer.core.tables import Schema
 SPLITS = 5
 ANY, EQUAL = "any", "equal"  # kinds of sets, by the lengths of their texts
 AVERAGE, TAIL = "average", "average and tail"  # the first and the second budget of a loss (`budgets.py`)
-SIZES = (1, 3)  # numbers of blocks that a classifier learns from
+SIZES = (1, 3)  # numbers of blocks (one per split, see `TEXTS`) that a classifier learns from
 TRAIN, TEST = "train", "test"  # the parts of a data set that are not public
 
 TEXTS: Schema = {  # the texts of a data set, by part
@@ -52,7 +52,7 @@ FIGURES: Schema = {  # the figures of a mechanism at a budget
     "figure": pl.String,  # "cosine", "task", "attribute"
     **_FIGURES,
 }
-ROWS: Schema = {  # the rows of a cell: two lengths, with two budgets each
+ROWS: Schema = {  # the rows of a cell: one per kind of sets and kind of budget
     "dataset": pl.String,
     "mechanism": pl.String,
     "control": pl.Boolean,

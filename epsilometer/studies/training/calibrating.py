@@ -1,10 +1,10 @@
 """Search for the sigma or the kappa of noise at which an attack on a client's gradient has a target loss.
 
 The attack is `candidates`, which identifies the source among two texts and whose success rate is known. The attack runs
-on the gradients of the same texts for every kind of noise. For an entry of `sent`, these are the gradients that clients
-send. For a cell of `private_training`, they are the gradients at the initial weights of its head, and the adversary
-knows the rest of the batch. All texts have the same label, the most frequent one. The loss follows from the success
-rate over pairs of different texts, all equally likely. There are two ways to measure this rate:
+on the gradients of the same texts for every kind of noise. For an entry of `sent`, these are the gradients of the texts
+in its pool. For a cell of `private_training`, they are the gradients at the initial weights of its head, and the
+adversary knows the rest of the batch. All texts have the same label, the most frequent one. The loss follows from the
+success rate over pairs of different texts, all equally likely. There are two ways to measure this rate:
 
 - `average`: computed from the law of the noise over all pairs (`results.candidates.pair_law`), exact up to rounding.
 - `sampled`: estimated from fresh pairs, sources and noise, until a betting interval is narrow
@@ -244,7 +244,7 @@ def _reason(met: Met | Calibrated, aim: NoiseTarget) -> str | None:
 
 
 def _sent(params: TrainingParams, name: str) -> Gradients:
-    """Return the gradients that clients of an entry of `sent` send. Raises UserError if they are missing or stale."""
+    """Return the gradients of the pool of an entry of `sent`. Raises UserError if they are missing or stale."""
     entry, folder = params.sent[name], sent_path(name)
     if not entry.pool:
         raise UserError(

@@ -26,8 +26,8 @@ class Evidence:
     labels:          int [n], the indices of their classes.
     targets:         float64 [t, n, k], the log probabilities of the k classes by the t models under attack.
     training_losses: [t], the published mean loss of each target over its training texts, in nats.
-    asked:           int [q], the examples whose membership is in question. An attack may learn from the others.
-    references:      float64 [m, n, k], the log probabilities by the adversary's own models; None if it has none.
+    asked:           int [q], the examples whose membership is in question. An attack may learn from the other examples.
+    references:      float64 [m, n, k], the log probabilities by the adversary's own models; None without them.
     members:         bool [m, n], whether each reference was trained on each example; None without references.
     answers:         a function from a list of texts to the targets' log probabilities [t, len, k].
     noise:           the attack's random streams, one for each asked example.

@@ -1,6 +1,6 @@
 """Comparison of the scores of trainings that differ only in the kind of noise, at equal amounts of noise.
 
-Each training of a cell is paired with the other cell's training by the same seed. Both have the same initial head,
+Each training of a cell is paired with the other cell's training of the same seed. Both have the same initial head,
 batches and dropout masks. Two noises are equal in amount if their sigmas differ by at most 2 %. There are two
 definitions of sigma:
 

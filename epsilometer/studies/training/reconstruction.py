@@ -1,12 +1,12 @@
 """Measures of an attack's recovery of the texts behind a gradient: per text, and as means with intervals.
 
-The recovered texts of a batch have no order. They are assigned to the true texts so that the sum of ROUGE-L is
-largest. ROUGE-L is the F1. So are the scores .222 and .333 in Table 8 of Faustini, Fernandes, McIver and Dras (IEEE
-Access 13, 2025). Their formula divides by the longer length, which would give .200 and .250.
+The recovered texts of a batch have no order. They are assigned to the true texts so that the sum of ROUGE-L is largest.
+ROUGE-L is computed as an F1. In Table 8 of Faustini, Fernandes, McIver and Dras (IEEE Access 13, 2025), the scores .222
+and .333 are F1, too. The paper's formula divides by the longer length instead, which would give .200 and .250.
 
 | measure | meaning |
 |---|---|
-| rouge_l, jaccard, meteor, cosine | metrics of `metrics` between the recovered and the true text; 1 if they are equal |
+| rouge_l, jaccard, meteor, cosine | `metrics` of the recovered and the true text; 1 if the two are equal |
 | in_place | share of the true tokens that are recovered at their own position |
 | exact | 1 if all words are equal and in the same order |
 | identifiers | share of the text's identifiers (`leakage`) in the recovered text; null for a text without identifiers |

@@ -67,7 +67,7 @@ MEMBERSHIP_RATES: Schema = {  # a row per attack and false positive rate, at thr
     "fpr": pl.Float64,  # the measured false positive rate
     "fpr_low": pl.Float64,
     "fpr_high": pl.Float64,
-    "set_on": pl.Int64,  # how many others set the threshold; if fewer than 1 / at, it is their largest score
+    "set_on": pl.Int64,  # number of others that set the threshold; below 1 / at, the threshold is their largest score
     "members": pl.Int64,  # number of members on which the rate is measured
     "others": pl.Int64,  # number of others on which the rate is measured
 }

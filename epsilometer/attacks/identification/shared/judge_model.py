@@ -4,8 +4,8 @@ The common prefix of all prompts is computed once, and every row of every batch 
 options are scored in one forward pass, which stores no further keys and values. The rest of a prompt is padded on the
 left to a multiple of 8 tokens. The number of rows in a batch depends only on this padded length, and the last batch is
 padded with copies. So the scores of a prompt come from kernels on the same shapes, whatever the other questions are.
-Rounding logits to multiples of 1/1024 removes the remaining differences. In a model with a sliding window, padding
-occupies part of the window, which matters only for prompts longer than the window.
+Rounding logits to multiples of 1/1024 removes the remaining differences. In a model with sliding-window attention,
+padding occupies part of that attention window. This matters only for prompts longer than the attention window.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ class JudgeModel:
             members, size = list(run), fitting(length)
             batches += [(length, members[start : start + size]) for start in range(0, len(members), size)]
         for length, rows in track(batches, len(batches), "judge"):
-            size = fitting(length)  # sets the number of rows that is halved if memory runs out
+            size = fitting(length)  # also stores this number of rows, which is halved if memory runs out
             ids = np.zeros((size, length), np.int64)
             mask = np.zeros((size, prefix + length), np.int64)
             mask[:, :prefix] = 1

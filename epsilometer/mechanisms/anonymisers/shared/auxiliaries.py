@@ -43,7 +43,7 @@ class Plan:
     dataset:    name of the data set.
     attributes: labels to hide.
     tasks:      labels to preserve.
-    kinds:      kinds of classifiers, one of each for every label.
+    kinds:      kinds of classifiers; every label gets one classifier of each kind.
     training:   training settings of transformers.
     """
 

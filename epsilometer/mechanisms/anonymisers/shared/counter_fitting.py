@@ -7,7 +7,7 @@ With d the cosine distance of unit vectors, the cost is .1 times the sum of thre
 - space preserved:   max(0, d - d0) over pairs whose distance d0 at the start is at most RHO.
 
 In each of 20 steps a vector moves against the mean gradient over its pairs with a positive hinge, and is rescaled to
-length 1. Pairs of antonyms only count in the first sum. The constants are those of the reference code
+length 1. A pair of antonyms counts in the first sum, and in no other. The constants are those of the reference code
 (nmrksic/counter-fitting 8cf3cf4), which is deterministic, too.
 """
 

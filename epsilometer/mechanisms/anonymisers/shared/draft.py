@@ -25,7 +25,8 @@ class Draft:
     edits:  the replacements so far, by position.
     answer: the true class if it is given, else the class that the classifier predicts for the original text.
     score:  1 - the probability of that class.
-    fooled: True if the classifier now predicts another class; spared: True if it already did for the original.
+    fooled: True if the classifier now predicts another class; spared: True if the classifier already predicted another
+    class for the original text.
     """
 
     owner: int
@@ -51,7 +52,7 @@ class Draft:
 
     @property
     def at_once(self) -> int:
-        """The number of texts of this length to submit at once."""
+        """The number of edited texts to submit at once; smaller for a longer text."""
         return max(8, min(512, _CHARACTERS // (len(self.spans.text) + 1)))
 
     @cached_property
@@ -71,7 +72,7 @@ class Draft:
         return "".join(parts)
 
     def near(self, position: int, width: int) -> list[int]:
-        """Return the positions of changed words at most `width` words away, and the position itself."""
+        """Return this position, and the positions of changed words at most `width` words away from it."""
         place = bisect_left(self.counted, position)
         changed = [i for i in self.edits if abs(bisect_left(self.counted, i) - place) <= width]
         return [*changed, position]

@@ -76,7 +76,7 @@ class Judges:
     tasks:      panels of the tasks, whose predictions must not change.
     tags:       function that tags sentences; None: tags may change.
     guards:     functions that map (text, candidate) pairs to True if the candidate is acceptable.
-    similarity: function that maps such pairs to similarities, for `choose: similarity`.
+    similarity: function that maps (text, candidate) pairs to similarities, for `choose: similarity`.
     """
 
     attributes: Sequence[Panel]

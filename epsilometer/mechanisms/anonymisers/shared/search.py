@@ -132,7 +132,7 @@ class TextSearch:
         return (yield from self._first([candidate for candidate in self._nearest if candidate[1:3] > self._start[1:3]]))
 
     def decoy(self, edit: Edit, aims: Sequence[Aim]) -> Search[Edit | None]:
-        """Return the most confident of several sampled edits of the same words that reach other aims, or None."""
+        """Return the most confident sampled edit of these words that reaches `aims` and passes all checks, or None."""
         self.aims = aims
         yield from self.begin()
         words = np.array([word for word, _ in edit])
@@ -254,7 +254,7 @@ class TextSearch:
         return [candidate._replace(confidence=answer) for candidate, answer in zip(reached, answers, strict=True)]
 
     def _first(self, ranked: Sequence[Candidate]) -> Search[Edit | None]:
-        """Return the edit of the first candidate that passes all checks. Each round checks twice as many candidates."""
+        """Return the edit of the first candidate that passes all checks. Successive rounds double in size."""
         start, count = 0, _ROUND
         while start < len(ranked):
             passing = yield from self._keeping_tasks(ranked[start : start + count])

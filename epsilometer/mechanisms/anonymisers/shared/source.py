@@ -61,7 +61,7 @@ class SourceText:
 
     @property
     def at_once(self) -> int:
-        """The number of texts of this length to submit at once."""
+        """The number of edited texts to submit at once; smaller for a longer text."""
         return max(8, min(512, _CHARACTERS // (len(self.spans.text) + 1)))
 
     @cached_property

@@ -18,10 +18,10 @@ TextFooler compare with p(y) of the original text instead, so a later replacemen
 The published Universal Sentence Encoder is on a model hub; **MiniLM replaces it here**, with the published thresholds.
 `similarity: free` drops the limit on similarity, and takes the most confident of several successes.
 
-A ledger counts queries, each distinct text once. Queries to a victim, and queries with a budget, are expensive, so
-candidates are then checked against the limits before the query. Otherwise candidates are checked after the query, since
-querying the user's own auxiliaries is cheaper than running the tagger and the encoder. The order changes the counts,
-but not the rewrites. All searches run concurrently (`in_step`).
+A ledger counts queries, each distinct text once. If a victim is queried, or queries have a budget, queries are
+expensive. Candidates are then checked against the limits before the query. Otherwise candidates are checked after the
+query, since querying the user's own auxiliaries is cheaper than running the tagger and the encoder. The order changes
+the counts, but not the rewrites. All searches run concurrently (`in_step`).
 """
 
 from __future__ import annotations

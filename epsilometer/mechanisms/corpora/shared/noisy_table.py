@@ -39,7 +39,7 @@ class CellNoise:
 
     epsilon, delta: the claim; Laplace noise if delta is 0, otherwise Gaussian.
     votes:          most votes of a unit.
-    replaced:       True if neighbours replace a unit, so that their tables differ in up to 2 `votes` votes; False if
+    replaced:       True if neighbours replace a unit, so that their tables differ in up to 2 * `votes` votes; False if
                     they add or remove a unit.
     """
 

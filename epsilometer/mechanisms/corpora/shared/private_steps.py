@@ -3,8 +3,8 @@
 In each step, each person enters with probability q by a coin of their own. The gradient of a person, whatever the
 number of their texts, is clipped to length C. Normal noise of deviation sigma C is added to every number of the sum,
 and the noisy sum is divided by the public number q N, for N people (Abadi et al. 2016, algorithm 1). The accountant
-gets the same schedule as the coins (`accounting`). Rounding in a release raises the loss (`core.normals`), which
-`noise_for` pays for.
+gets the same schedule as the coins (`accounting`). Rounding in a release raises the loss (`core.normals`); `noise_for`
+adds noise to make up for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A causal language model that continues a vector, the soft prompt, by a text (Lester et al. 2021, arXiv:2104.08691).
 
-The prompt replaces the first token's embedding. `adapt` trains all weights on public texts, each with its
-topic as the prompt: the mean token embedding of the public texts most like it. So a prompt says what a text is about,
+The prompt replaces the first token's embedding. `adapt` trains all weights on public texts. The prompt of a text is
+then its topic: the mean token embedding of the public texts most like this text. So a prompt says what a text is about,
 and not its words. The weights are then frozen.
 """
 

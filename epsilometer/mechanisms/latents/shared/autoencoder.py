@@ -302,7 +302,7 @@ def train(
 
 
 def quality(model: Autoencoder, texts: Sequence[str]) -> dict[str, float]:
-    """Return the shares of words in the right position, of words in any position, and of texts that are reconstructed.
+    """Return three shares: words rebuilt in the right position, words rebuilt in any position, texts rebuilt exactly.
 
     No noise is added. Out-of-vocabulary words count as not reconstructed.
     """

@@ -24,16 +24,16 @@ post-processing.
 
 - Laplace: noise on integers with P(k) ~ e^(-|k| / 2^24) has a loss of at most epsilon, like Laplace noise on real
   numbers.
-- Gaussian: let s = 2^24. Let D(k) ~ e^(-k^2 / 2s^2) be the discrete Gaussian's probability of k, and R(k) the
+- Gaussian: let w = 2^24. Let D(k) ~ e^(-k^2 / 2w^2) be the discrete Gaussian's probability of k, and Q(k) the
   probability that a real Gaussian is rounded to k. Let c be the ratio of their normalisers. Averaging
-  e^(-(k u + u^2 / 2) / s^2) over |u| <= 1/2 gives
+  e^(-(k u + u^2 / 2) / w^2) over |u| <= 1/2 gives
 
-      e^(-1 / 8s^2) <= R(k) / (c D(k)) <= e^(k^2 / 24s^4).
+      e^(-1 / 8w^2) <= Q(k) / (c D(k)) <= e^(k^2 / 24w^4).
 
-  The rounded real Gaussian is post-processing of the calibrated real Gaussian. Suppose that the norm of the noise is at
-  most (sqrt(d) + 13) s. Then the rounded and the discrete distribution differ by a factor of at most e^eta, for either
-  input, with eta = d / 8s^2 + (sqrt(d) + 13 + Delta / sigma)^2 / 24s^2. The norm is larger with probability
-  tau < 2^-120. So the discrete Gaussian in d dimensions satisfies (epsilon + eta, delta e^eta + tau). For a million
+  The rounded real Gaussian is post-processing of the calibrated real Gaussian. Suppose that the norm of the noise in d
+  dimensions is at most (sqrt(d) + 13) w. Then the rounded and the discrete distribution differ by a factor of at most
+  e^eta for each of two inputs, with eta = d / 8w^2 + (sqrt(d) + 13 + Delta / sigma)^2 / 24w^2. The norm is larger with
+  probability tau < 2^-120. So the discrete Gaussian satisfies (epsilon + eta, delta e^eta + tau). For a million
   dimensions eta is 6e-10; for 8,000 dimensions and epsilon 1,000 eta is 7e-12.
 """
 

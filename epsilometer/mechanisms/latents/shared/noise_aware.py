@@ -62,10 +62,11 @@ class NoiseAware:
 def train(resource: str | Path, texts: Sequence[str], how: NoiseAware, out: Path) -> dict[str, Any]:
     """Train a model on public texts, write it to the folder `out` with pruning.json, and return the training record.
 
-    resource: an encoder-decoder; to drop dimensions with pr_plus, one with a pruning.json. In the record, loss_before
-    and loss_after are cross-entropies of held-out texts, under the starting and the trained model. A model uses only
-    the dimensions that it keeps. The same call gives the same weights on one kind of processor with the same number of
-    threads. Raises UserError for a model of another kind, too few texts, or a length beyond the window.
+    resource: an encoder-decoder. pr_plus drops the dimensions that the pruning.json of this model lists, and none
+    without that file. In the record, loss_before and loss_after are cross-entropies of held-out texts, under the
+    starting and the trained model. A model uses only the dimensions that it keeps. The same call gives the same weights
+    on one kind of processor with the same number of threads. Raises UserError for a model of another kind, too few
+    texts, or a length beyond the window.
     """
     if len(texts) < 2 * _HELD_OUT:
         raise UserError(f"training needs at least {2 * _HELD_OUT} texts, got {len(texts)}; give more texts", "EPS-M047")

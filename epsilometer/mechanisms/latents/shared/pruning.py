@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FILE = "pruning.json"
 SHARE = 0.25  # share of the remaining dimensions dropped in a round, as in the paper
-# Names of cross-attention modules, and of their key projections, in models of transformers.
+# Names of cross-attention modules, and of their key projections, in models of the library transformers.
 _ATTENTIONS = ("encoder_attn", "EncDecAttention", "crossattention")
 _KEYS = ("k_proj", "k", "key")
 

@@ -7,7 +7,7 @@ exemplars. Except under subset selection, each set is a single exemplar c_i. P(S
     exponential:                            e^(-epsilon ||e(x) - e(c_i)|| / 2)
     two levels:                             the product of two normalised factors:
                                             e^(epsilon/2 [n(x) is in the group of c_i]) over groups, and
-                                            e^(epsilon/2 [c_i is nearest to x in its group]) within the group.
+                                            e^(epsilon/2 [c_i is nearest to x in this group]) within the group.
 
 Subset selection (Ye and Barg 2018) releases a set of w exemplars. Each exemplar is in the same number of sets, so all
 texts have the same normaliser, which the claim needs. Usually all sets of size w are used. If there are too many, the

@@ -1,10 +1,10 @@
 """Choice of the number of exemplars with the highest utility on held-out public texts at a target loss.
 
-With more exemplars the nearest exemplar is more similar, but releasing it as often takes a larger epsilon. For each
-number m, a search finds the epsilon at which the average loss of guessing between two held-out texts equals the target.
-The chosen m has the largest expected cosine between a text and its release at the epsilon found for m. Held-out texts
-are used because the clustered texts would favour too large an m. Private texts are not used, so the claim does not
-depend on the choice.
+With more exemplars the nearest exemplar is more similar to the text, but a larger epsilon is needed to release it with
+the same probability. For each number m, a search finds the epsilon at which the average loss of guessing between two
+held-out texts equals the target. The chosen m has the largest expected cosine between a text and its release at the
+epsilon found for m. Held-out texts are used because the clustered texts would favour too large an m. Private texts are
+not used, so the claim does not depend on the choice.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
 """Near-duplicates among texts by MinHash (Broder 1997), with an index on disk to limit memory.
 
-Two texts are compared if all rows of one of their bands agree (Indyk and Motwani 1998; bands and rows are those of
-datasketch's MinHashLSH). They are near-duplicates if the share of equal hashes reaches the threshold. This share is
-MinHash's estimate of the Jaccard similarity of their character 3-grams. Each text has a stand-in: the first text that
-stays and is a near-duplicate of it. If there is none, the text stays, and is its own stand-in.
+The hashes of a text are divided into bands, as in datasketch's MinHashLSH; the hashes of a band are its rows. Two texts
+are compared if all hashes of some band are equal (Indyk and Motwani 1998). Compared texts are near-duplicates if they
+agree in a large enough share of all hashes (`threshold`). This share is MinHash's estimate of the Jaccard similarity of
+their character 3-grams. Each text has a stand-in: the first text that stays and is a near-duplicate of it. If there is
+none, the text stays, and is its own stand-in.
 
 Texts are processed in parts of some thousands. The index of earlier parts is on disk. It contains the hashes of the
-texts that stayed, and for each band their keys in sorted runs (O'Neil et al. 1996, "The log-structured merge-tree").
-The sorted keys of a part are looked up in these runs in one pass, and runs of similar size are merged. Texts of one
-part are compared in memory. Keys only select the texts to compare, so the result equals that of an index in memory.
+texts that stayed. For each band it also contains their keys, one hash of the whole band per text, in sorted runs
+(O'Neil et al. 1996, "The log-structured merge-tree"). The sorted keys of a part are looked up in these runs in one
+pass, and runs of similar size are merged. Texts of one part are compared in memory. Keys only select the texts to
+compare, so the result equals that of an index in memory.
 
 On disk, a text that stays takes 4 bytes per hash and 12 per band, and up to 18 more per band while runs are merged. In
 memory, a text takes 8 bytes for its stand-in; a merge takes about 40 bytes per text that stayed.

@@ -7,8 +7,8 @@ k-means (Sculley 2010). All texts must be public.
 
 Departures: among near-duplicates the most frequent triple stays; ties go to the shortest, then to the first in
 alphabetical order. In the paper the triple with the lowest perplexity under GPT-2 stays. A triple is dropped only if it
-is a near-duplicate of a triple that stays, so that groups do not chain. A triple without a near-duplicate stays, too;
-in the paper it is dropped.
+is a near-duplicate of a triple that stays. So several triples of a chain of near-duplicates may stay. A triple without
+a near-duplicate stays, too; in the paper it is dropped.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class WordLists:
         return cls(words.tolist(), order)
 
     def take(self, numbers: Sequence[int]) -> WordLists:
-        """Return only the lists with these indices. Raises UserError for no, duplicate or missing lists."""
+        """Return only the lists with these indices. Raises UserError for no, duplicate or unknown indices."""
         if not numbers or len({*numbers}) < len(numbers) or max(numbers) >= len(self.order):
             raise UserError(
                 f"lists_used must contain distinct numbers of the {len(self.order)} lists, from 0 to "
@@ -129,7 +129,7 @@ def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours
                 if remaining < 0.9 * len(left):
                     still = unused[left]
                     left, left_single, left_half = left[still], left_single[still], left_half[still]
-                # einsum uses one thread; distributing such a small product over threads would take longer.
+                # einsum uses one thread; distributing such a small matrix product over threads would take longer.
                 close = left
                 scores = left_half - np.einsum("ij,j->i", left_single, single[word])
                 scores[~unused[left]] = np.inf

@@ -6,11 +6,12 @@ e^(-epsilon ||z||) in d dimensions is a mixture of Gaussians, whose variance s h
 
     e^(-epsilon ||z||) ~ integral over t of e^(t / 2 - ||z||^2 / 2s - epsilon^2 s / 2),    s = e^t.
 
-The integral is replaced by its trapezoid sum, whose error falls exponentially with the number of nodes. One node is
-sampled per word. A node's standard deviation is a whole number of grid steps. The word's vector is rounded to the grid,
-and discrete Gaussian noise of this deviation is added to each coordinate. The slope of the log-density, ideally
-epsilon, is at most epsilon (1 + 2e-9) outside a region of probability 2^-100, as a test computes. Nodes near s = 0 are
-left out, which only makes the slope smaller. Rounding the vector to the grid adds at most (d + 12) 2^-29 nats per word.
+The integral is replaced by its trapezoid sum, whose error falls exponentially with the number of nodes. One node, that
+is, one of the Gaussians, is sampled per word. Its standard deviation is a whole number of steps of a fixed grid. The
+word's vector is rounded to this grid, and discrete Gaussian noise of this deviation is added to each coordinate. The
+slope of the log-density, ideally epsilon, is at most epsilon (1 + 2e-9) outside a region of probability 2^-100, as a
+test computes. Nodes near s = 0 are left out, which only makes the slope smaller. Rounding the vector to the grid adds
+at most (d + 12) 2^-29 nats per word.
 """
 
 from __future__ import annotations

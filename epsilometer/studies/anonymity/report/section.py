@@ -241,7 +241,10 @@ def against(attackers: pl.DataFrame, measured: pl.DataFrame, losses: pl.DataFram
 
 
 def held_sentence(losses: pl.DataFrame, measured: pl.DataFrame) -> list[str]:
-    """Return a sentence that counts the anonymisers without an epsilon whose loss of the text reaches the ceiling."""
+    """Return a sentence that counts the anonymisers without an epsilon whose loss of the text is near the ceiling.
+
+    A loss is near the ceiling if it is at most .25 nats below.
+    """
     anonymised = measured.filter(pl.col("epsilon").is_null()).select(CELL).unique()
     cells = losses.filter(~pl.col("control"), pl.col("ceiling") > 0).join(anonymised, on=CELL, nulls_equal=True)
     if cells.is_empty():

@@ -183,15 +183,15 @@ def _f1(board: Board, row: Row, figure: str, learner: str, *, size: int = 0, by_
 def interval(values: Sequence[float], *, shared: float = 0) -> str:
     """Return the mean F1 with its interval, or `not testable` if the interval is wider than the mean.
 
-    values: one F1 per split; shared: the mean share of texts that two splits have in common.
+    values: one F1 per split; shared: the mean share of training texts that two of the values have in common.
     """
     mean, reach = mean_and_reach(values, shared=shared)
     return NOT_TESTABLE if 2 * reach > mean else mean_interval(values, shared=shared)
 
 
 def in_common(size: int) -> float:
-    """Return the mean share of training texts that two splits have in common; size: an index in SIZES.
+    """Return the mean share of training texts that the classifiers of two splits have in common.
 
-    With more than one block per split, neighbouring splits share blocks.
+    size: an index in SIZES. Classifiers that learn from more than one block share blocks with those of other splits.
     """
     return (SIZES[size] - 1) / (SPLITS - 1)

@@ -69,7 +69,8 @@ class Board:
     ) -> list[float] | None:
         """Return the values of a row's figure, one per split; None if the row does not have the figure.
 
-        size: the index in SIZES of the number of texts learnt from; by_law: True for learners that use the law.
+        size: the index in SIZES of the number of blocks that the learner was trained on; by_law: True for learners that
+        use the law.
         """
         of = {name: row[name] for name in _OF_BUDGET}
         some = self.figures.filter(**of, figure=figure, by_law=by_law)
@@ -94,7 +95,8 @@ def _part(dataset: str, name: str) -> Path:
 def _board(results: Results[LeaderboardParams], dataset: str) -> Board:
     cells = {name: cell for name, cell in results.params.leaderboard_cells.items() if cell.dataset == dataset}
     done = [name for name in cells if results.has(rows_path(name)) and results.has(figures_path(name))]
-    unseen = (pl.col("lengths") == ANY) & (pl.col("by") == BY_ATTACKS)  # the attacks do not use the length
+    # The attacks do not use the length of a text, so their losses for texts of any length are left out.
+    unseen = (pl.col("lengths") == ANY) & (pl.col("by") == BY_ATTACKS)
     rows = results.tables([rows_path(name) for name in done], ROWS).filter(~unseen.fill_null(False))
     figures = pl.concat(
         [pl.DataFrame(schema={**FIGURES, **_CELL}), *(_of_cell(results, name, cells[name]) for name in done)]
@@ -134,7 +136,7 @@ def standings(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
 
     - controls, because at equal average loss, the control that publishes some texts verbatim is best;
     - rows whose loss is not known by law. An estimate by attacks may be too small. An upper bound by latents may be too
-      large, so the mechanism would deserve a larger budget;
+      large, so the mechanism may deserve a larger budget;
     - rows whose loss exceeds the target;
     - a mechanism that is alone in its class;
     - a row whose mean cosine is at most that of one sentence for all. Such a row still takes part in the tests.

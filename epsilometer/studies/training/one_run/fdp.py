@@ -1,15 +1,17 @@
 """A test of a whole trade-off curve by many guesses from one run. The claim is that the mechanism is f-DP for one coin.
 
-A claim is a **profile**: pairs (epsilon, delta) that are all valid at once, for neighbours in both orders. It says that
-P_u(S) <= F(P_u'(S)) for every event S and all neighbours u, u'. Here F(x) is the minimum of e^epsilon x + delta over
-all pairs. F is concave and increasing; in the notation of f-differential privacy, F = 1 - f. One pair is (epsilon,
-delta)-differential privacy; many pairs approach the curve of a Gaussian, or of a whole training run, from above.
+A claim is a **profile**: pairs (epsilon, delta) that are all valid at once, for neighbours in both orders. Let P_u(E)
+be the probability of an event E for input u, and F(x) the minimum of e^epsilon x + delta over all pairs. The profile
+says that P_u(E) <= F(P_u'(E)) for every event E and all neighbours u, u'. F is concave and increasing; in the notation
+of f-differential privacy, F = 1 - f. One pair is (epsilon, delta)-differential privacy; many pairs approach the curve
+of a Gaussian, or of a whole training run, from above.
 
 **The bound** (Mahloujifar, Melis and Chaudhuri 2024, arXiv:2410.22235, with two candidates per coin). The mechanism
 gets n independent fair coins u. From its output alone, the adversary guesses c coins of its choice, and W guesses are
-right. Fix a coin i, the other coins, and t, and let S be the event that i is guessed right and W > t. If coin i falls
-the other way, the same outputs have a wrong guess of i and W >= t. So by f-DP, and because F is concave (Jensen),
-averaging over the coins and over i gives, with p_j = P(W = j),
+right. Fix a coin i, the other coins, and t, and let E be the event that i is guessed right and W > t. If coin i falls
+the other way, the same outputs have a wrong guess of i and W >= t. By f-DP, the probability of E is at most F of the
+probability of these outputs when coin i falls the other way. This inequality can be averaged over the coins and over i,
+because F is concave (Jensen). With p_j = P(W = j), the average is
 
     sum over j > t of j p_j / n <= F(sum over j >= t of (c - j) p_j / n),        t = 0, ..., c - 1.
 
@@ -20,9 +22,9 @@ Write S_t = P(W >= t) and B_t = S_(t+1) + ... + S_c. The left side is (t S_(t+1)
 
 The right side grows with every S_j for j > t. So the smallest S_0 compatible with P(W >= v) >= tau comes from this
 recursion: start with S_v = tau and S_j = 0 for j > v, and take each S_t as small as this inequality and S_t >= S_(t+1)
-allow. Once S_t = S_(t+1), all further values are equal to S_t: t S_(t+1) + B_t and B_t - (c - t) S_(t+1) no longer
-change, so the inequality requires no more. If S_0 exceeds 1, then P(W >= v) < tau. The **p-value** of v right guesses
-is the largest tau for which S_0 does not exceed 1. Apart from rounding, nothing is approximated.
+allow. Once S_t = S_(t+1), all further values are equal to S_t, because t S_(t+1) + B_t and B_t - (c - t) S_(t+1) no
+longer change and the inequality requires no more. If S_0 exceeds 1, then P(W >= v) < tau. The **p-value** of v right
+guesses is the largest tau for which S_0 does not exceed 1. Apart from rounding, nothing is approximated.
 
 For a pure epsilon (delta = 0), binomial laws attain every inequality, so the bound is hardly weaker than
 `coins.p_value`. For a delta of about 1 / n the bound is much stronger. With 5,000 coins, 1,000 right guesses of 1,000
@@ -49,7 +51,7 @@ _SMALLEST = -600.0  # logarithm of the smallest p-value that is computed
 
 @dataclass(frozen=True)
 class Profile:
-    """A claim for neighbours in both orders: `deltas[i]` is valid with `epsilons[i]`, in nats and at least 0."""
+    """A claim for neighbours in both orders: `epsilons[i]`, in nats and at least 0, is valid with `deltas[i]`."""
 
     epsilons: Sequence[float]
     deltas: Sequence[float]
@@ -170,7 +172,7 @@ def p_value(counts: Counts, claim: Profile) -> float:
 
 
 def proved(counts: Counts, family: Callable[[float], Profile], *, level: float, error: float = 1e-6) -> float:
-    """Return the largest strength whose claim some pair refutes at confidence 1 - level; 0 if none is refuted.
+    """Return the largest strength whose claim some pair refutes at confidence 1 - level; 0 if no claim is refuted.
 
     The result is a lower bound on the strength of a mechanism of the family.
 

@@ -235,7 +235,7 @@ class Family:
     error: float = _ERROR
 
     def prove(self, counts: fdp.Counts, judging: Judging) -> float:
-        """Return the epsilon at delta of the strongest curve that is refuted; 0 if none is."""
+        """Return the epsilon at delta of the strongest curve that is refuted; 0 if no curve is."""
         strength = fdp.proved(counts, self.profile, level=judging.level(counts), error=self.error)
         return self.epsilon(strength, judging.delta) if strength else 0.0
 

@@ -268,7 +268,7 @@ def utility_rows(params: TrainingParams, runs: pl.DataFrame, curves: pl.DataFram
     """Return a row per noise, level and measure: a head's score, and the reconstruction at the same level of noise.
 
     The column `front` marks the Pareto front: no other row of the same measure and label is at least as good in score
-    and in reconstruction, and better in one.
+    and in reconstruction, and better in one of the two.
     """
     scored: dict[tuple[str, float | None], list[float]] = {}
     for row in runs.filter(pl.col("split") != "train", metric=SCORE).to_dicts():

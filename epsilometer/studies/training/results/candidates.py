@@ -44,7 +44,7 @@ def table(
     """Return a row (schema `CANDIDATES`) for each noise level and size of candidate sets.
 
     of:     the data set and mechanism, which identify the rows.
-    pools:  the texts' gradients; one pool for each part if draws are by parts.
+    pools:  the texts' gradients; one pool per part if each part has its own draw.
     noises: the noise at each level; level None means no noise.
     words:  [texts], the number of words of each text in the pool.
     seed:   the name of the random streams.
@@ -112,7 +112,7 @@ def guesses(
 
 
 def _stated(noise: TrainingNoise) -> Stated:
-    """Return the claim of a noise; for a directional draw, kappa times the distance of directions, per part."""
+    """Return the claim of a noise; for directional noise, kappa times the distance of two directions, per part."""
     if not isinstance(noise, DirectionalNoise):
         return Stated()
     claim = Guarantee(noise.kappa, Granularity.EXAMPLE, Neighbours.REPLACED, metric="distance of directions")
@@ -124,7 +124,7 @@ def _claims(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise)
 
     The claimed loss between two candidates is kappa times the distance of their directions, per part. If one gradient
     is zero, its draw is uniform, and the loss is at most kappa + ln M(kappa), where ln M is `log_moment`. For more than
-    two candidates, the claimed loss is the maximum, 2 kappa per part.
+    two candidates, the claimed loss is the maximum for any two gradients, 2 kappa per part.
     """
     if not isinstance(noise, DirectionalNoise):
         return None
@@ -156,7 +156,7 @@ def pair_law(
     """Return the probability [n] that the best adversary guesses right between two texts of a pool.
 
     left, right: [n], the indices of the two texts. The result is None if the probability is unknown: without noise,
-    for draws by parts, and for a directional draw if a gradient is zero.
+    if each part has its own draw, and for a directional draw if a gradient is zero.
     """
     release = noise.release([pool.size for pool in pools])
     if release is None or (isinstance(release, VonMisesFisher) and release.parts > 1):

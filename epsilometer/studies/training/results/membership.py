@@ -1,8 +1,9 @@
 """The table of a membership audit: the results of each attack on one target.
 
 There is a row for each attack, at error probability alpha, and a row `strongest` for the attack with the largest area
-under the ROC curve. Because the best of m attacks is chosen afterwards, this row uses alpha / m (Bonferroni). The row's
-loss is the largest of all attacks, also at alpha / m. `results.rates` describes the coverage of the intervals.
+under the ROC curve. Because the best of m attacks is chosen afterwards, this row uses alpha / m (Bonferroni). The loss
+in this row is the largest loss of any attack, also at alpha / m. `results.rates` describes the coverage of the
+intervals.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class MembershipJudging:
 
 
 def rows(target: Target, judging: MembershipJudging) -> list[dict[str, Any]]:
-    """Return a row of schema `MEMBERSHIP` for each attack and for the strongest.
+    """Return a row of schema `MEMBERSHIP` for each attack, and the row `strongest`.
 
     Raises UserError for too few examples.
     """

@@ -1,7 +1,7 @@
 """Estimates from the scores of a membership attack: ROC curve, area, rates at thresholds, leakage, and a loss in nats.
 
-An example with a score above t is called a member. With F_in and F_out the distribution functions of the scores of
-members and of others, TPR(t) = 1 - F_in(t), FPR(t) = 1 - F_out(t), and the area under the ROC curve is
+An example with a score above t is called a member. Let F_in and F_out be the distribution functions of the scores of
+members and of others. Then TPR(t) = 1 - F_in(t), FPR(t) = 1 - F_out(t), and the area under the ROC curve is
 P(member > other) + P(equal) / 2.
 
 **Coverage of the intervals.** Members are a sample of a model's training texts, the others a sample of similar texts.

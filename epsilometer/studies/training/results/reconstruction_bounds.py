@@ -11,7 +11,7 @@ for each part. A text whose identification takes more nats than this can be iden
 
 **Exact matches** (Hayes, Mahloujifar and Balle, NeurIPS 2023). Let p0 be the probability that the best guess without
 the gradient is right. An adversary names x on a set of outputs S_x. These sets are disjoint, so their probabilities
-under Q sum to at most 1. Let f(q) be the largest P_x(S) over sets S with Q(S) = q. The function f is the same for all
+under Q sum to at most 1. Let f(t) be the largest P_x(S) over sets S with Q(S) = t. The function f is the same for all
 x, and concave, so
 
     success = sum_x p(x) P_x(S_x) <= sum_x p(x) f(Q(S_x)) <= f(sum_x p(x) Q(S_x)) <= f(p0).
@@ -20,12 +20,12 @@ By Neyman and Pearson, the best S is a half-space or a cap. For Gaussian noise, 
 one von Mises-Fisher draw, f(p0) = P(W > c), where P(U > c) = p0.
 
 **Two texts.** For Gaussian noise, the likelier text is the source with probability Phi(distance / 2 sigma), where
-distance is the distance between the two clipped gradients. Let u and u' be the directions of the gradients in R^d, y a
-draw
-about u, and q uniform on the unit vectors orthogonal to u. Let v be the unit vector along u - u', a = v'u = |u - u'| /
-2, and r the cosine of a uniform direction of R^(d-1). Then
+distance is the distance between the two clipped gradients. For a von Mises-Fisher draw y, let u and u' be the
+directions of the two gradients in R^d, u that of the source. Then y = W u + sqrt(1 - W^2) q, with q uniform on the unit
+vectors orthogonal to u. Let e be the unit vector along u - u', a = e'u = |u - u'| / 2, and r the cosine of a uniform
+direction of R^(d-1). The source is the likelier text if e'y > 0, with probability
 
-    P(v'y > 0) = P(r < W a / sqrt((1 - W^2)(1 - a^2))),    y = W u + sqrt(1 - W^2) q.
+    P(e'y > 0) = P(r < W a / sqrt((1 - W^2)(1 - a^2))).
 
 This is one integral over W, because r^2 is a Beta(1/2, (d-2)/2) variable.
 """
@@ -57,7 +57,8 @@ def exact_match(release: Release, blind: float) -> float:
     """Return the upper bound on the probability that an adversary identifies the text.
 
     blind: the probability that the best guess without the gradient is right.
-    Raises UserError if blind is outside (0, 1], and for draws by parts, for which no bound is implemented.
+    Raises UserError if blind is outside (0, 1], or if each part has its own draw. No bound is implemented for such
+    draws.
     """
     if not 0 < blind <= 1:
         raise UserError(f"the success rate of a blind guess must be in (0, 1], got {blind}", "EPS-A052")
@@ -73,7 +74,7 @@ def pair_success(release: Release, distances: ArrayLike) -> NDArray[np.float64]:
     """Return the best adversary's success rate [...] between two texts.
 
     distances: [...], the distances of their gradients; for directional noise, of their directions, at most 2.
-    Raises UserError for draws by parts.
+    Raises UserError if each part has its own draw.
     """
     rows = np.asarray(distances, np.float64)
     if isinstance(release, Gaussian):

@@ -2,13 +2,13 @@
 
 On the unit sphere of R^d, the density of a draw y about a unit vector mu is C_d(kappa) e^(kappa mu'y) (Mardia and Jupp
 2000, section 9.3). Between two means, the privacy loss is kappa (mu - nu)'y <= kappa |mu - nu|, with equality for y
-parallel to mu - nu. So it is at most 2 kappa for any two means (`accounting`).
+parallel to mu - nu. So the loss is at most 2 kappa for any two means (`accounting`).
 
 **One draw** is y = W mu + sqrt(1 - W^2) q, with q uniform on the unit vectors orthogonal to mu. q is a Gaussian vector
 minus its component along mu, divided by its length. This needs no rotation and no special case for a mean near an axis.
 The cosine W is sampled by rejection (Wood 1994, "Simulation of the von Mises Fisher distribution"), rewritten without
-cancellation for kappa from 1e-3 to 1e9 and d from 2 to 1e8. Let m = d - 1, s = sqrt(4 kappa^2 + m^2), x = 2 kappa /
-(m + s), which is nearly the most likely cosine, and T the first coordinate of a uniform direction of R^(m+1). Then
+cancellation for kappa from 1e-3 to 1e9 and d from 2 to 1e8. Let m = d - 1, s = sqrt(4 kappa^2 + m^2) and x = 2 kappa /
+(m + s), which is nearly the most likely cosine. Let T be the first coordinate of a uniform direction of R^(m+1). Then
 
     W = (x + T) / (1 + x T)    is accepted with probability e^(m (z + ln(1 - z))),    z = x T / (1 + x T).
 
@@ -16,9 +16,9 @@ This is Wood's envelope: his Beta variable is (1 - T) / 2, his b is (1 - x) / (1
 his bound into this one. At large kappa, his formulas fail in float32: b cancels to 0, or 1 - W takes only a few values
 (`tests/support/broken/float32_cosines.py`). So all scalars here are float64.
 
-**The average of L draws** is the whole release, so it is sampled directly, without the L draws. With unit means u_i of
-Gram matrix G, draw i is w_i u_i + s_i (z_i - t_i u_i), where z_i is standard normal in R^d, t_i = u_i'z_i, and s_i =
-sqrt(1 - w_i^2) / |z_i - t_i u_i|. Let M be the span of the means, r its dimension.
+**The average of L draws** is all that is released, so it is sampled directly, without the L draws. Let the unit means
+u_i have the Gram matrix G. Draw i is w_i u_i + s_i (z_i - t_i u_i), where w_i is its cosine W, z_i is standard normal
+in R^d, t_i = u_i'z_i, and s_i = sqrt(1 - w_i^2) / |z_i - t_i u_i|. Let M be the span of the means, r its dimension.
 
 1. The coordinates of the u_i in an orthonormal basis of M are the rows of a Cholesky factor of G with pivots.
 2. Within M, every z_i consists of r normal numbers e_i. Orthogonal to M, the length of z_i is the square root of a
@@ -38,17 +38,17 @@ sqrt(1 - w_i^2) / |z_i - t_i u_i|. Let M be the span of the means, r its dimensi
    It is computed as a combination of the means. The coefficients may be large if means are nearly dependent, equal or
    opposite. This does no harm, because the term is small.
 
-This is exactly the law of the average of L separate draws (`average_of_draws`, the reference in tests). It costs one
-normal vector, one product with it and one weighted sum; the rest works on L x L matrices. If d - r < L, the draws are
-made one by one.
+This is exactly the law of the average of L separate draws (`average_of_draws`, the reference in tests). A sample costs
+one normal vector, one product with it and one weighted sum; the rest works on L x L matrices. If d - r < L, the draws
+are made one by one.
 
 A mean of zero has no direction. Its draw is uniform, with w_i = 0 and u_i = 0 above; the privacy loss between it and
 any other draw is at most 2 kappa. Gradients that are not finite count as zero.
 
-The vector n and sums of gradients are float32. Their rounding moves a draw by 1e-7 of its noise, or a mean by 1e-7 of
-its length, and so adds 1e-7 of the claimed loss. A mean that is nearer than 1e-5.5 to the span of others is treated as
-part of the span. This adds 3e-6 kappa to the loss of the mean's example. docs/concepts/security-releases.md explains
-the effect on a release.
+The vector n and sums of gradients are float32. Their rounding moves a draw by 1e-7 of its noise and a mean by 1e-7 of
+its length, and so adds 1e-7 of the claimed loss. A mean that is nearer than 1e-5.5 to the span of other means is
+treated as part of the span. This adds 3e-6 kappa to the loss of the mean's example. docs/concepts/security-releases.md
+explains the effect on a release.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ def average(
 ) -> NDArray[np.floating]:
     """Return the sum [d] of one draw about each of L gradients, divided by `over` (default: L).
 
-    It has the same law as `average_of_draws`; the module's docstring explains how. The result is float32. It is float64
-    if the draws are made one by one, or if the generator is that of the operating system. It is zero for no gradients.
-    Raises UserError for kappa <= 0 and for fewer than two dimensions.
+    It has the same law as `average_of_draws`; the module's docstring explains how. The result is float64 if the draws
+    are made one by one, or if the generator is that of the operating system. Otherwise the result is float32. It is
+    zero for no gradients. Raises UserError for kappa <= 0 and for fewer than two dimensions.
     """
     check_concentration(kappa, gradients.size)
     if not gradients.count:
@@ -107,7 +107,7 @@ def average(
     norms = gradients.norms()
     inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     gram = gradients.gram() * np.outer(inverse, inverse)
-    np.fill_diagonal(gram, norms > 0)  # exactly 1, or rounding errors would choose the first pivot
+    np.fill_diagonal(gram, norms > 0)  # exactly 1, so that rounding errors do not choose the first pivot
     rows, basis = _coordinates(gram)
     outside = gradients.size - rows.shape[1]
     if outside < gradients.count:

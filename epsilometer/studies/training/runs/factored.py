@@ -166,5 +166,5 @@ def _gram(rows: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _only(rows: NDArray[np.float32] | None, good: NDArray[np.bool_]) -> NDArray[np.float32] | None:
-    """Return the rows [..., L, m] of the good examples, and zeros for the others."""
+    """Return the rows [..., L, m], with zeros for the examples that are not `good`."""
     return None if rows is None else np.where(good[..., None], rows, np.float32(0))

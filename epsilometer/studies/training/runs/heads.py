@@ -248,9 +248,9 @@ class LastLayers:
     tensors: Mapping[str, NDArray[np.float32]] = field(repr=False)
 
     def head(self, classes: int, noise: Noise) -> Head:
-        """Return an initial head with the checkpoint's tensors whose shapes fit; others are initialised.
+        """Return an initial head with the checkpoint's tensors whose shapes fit; the rest is initialised.
 
-        Other weights are sampled from N(0, deviation^2) with the first stream of `noise`, and other biases are 0, as in
+        New weights are sampled from N(0, deviation^2) with the first stream of `noise`, and new biases are 0, as in
         transformers. A scorer or classifier for another number of classes does not fit. Raises UserError for fewer than
         two classes.
         """

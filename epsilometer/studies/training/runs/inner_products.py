@@ -1,7 +1,8 @@
 """Inner products and lengths of the gradients of many texts, tensor by tensor, without forming the gradients.
 
-A layer's gradient is a sum over tokens of products of its input and the gradient at its output. Let h_t be the inputs
-and e_t the derivatives of the loss with respect to the outputs, for the tokens t of one text. Then
+A layer's gradient is a sum over tokens. Each term multiplies the layer's input and the gradient at its output. Let h_t
+be the inputs and e_t the derivatives of the loss with respect to the outputs, for the tokens t of one text. Let Y be
+any matrix of the shape of the weight. Then
 
     weight of a dense layer:  G = sum_t e_t h_t',   <G, Y> = sum_t e_t' Y h_t,   |G|^2 = sum_{s,t} (e_s'e_t)(h_s'h_t);
     bias:                     g = sum_t e_t;
@@ -98,7 +99,7 @@ def summed(model: SharedModel, texts: Sequence[Tensor], labels: Sequence[int], v
 def products_beside(
     model: SharedModel, texts: Tensor, labels: Sequence[int], vector: Sequence[Tensor], *, other: Summed
 ) -> Products:
-    """Add the sum `other` to each text's gradient, and return the products of these B vectors. Texts are read once."""
+    """Add the sum `other` to each text's gradient, and return the `Products` of these B sums. Texts are read once."""
     losses, layers = _read(model, texts, torch.as_tensor(labels, device=texts.device), create_graph=False)
     with torch.no_grad():
         inner, squares = _collected(model, layers, vector, len(losses))
@@ -114,7 +115,7 @@ def mean_products(
     *,
     create_graph: bool = False,
 ) -> Products:
-    """Return the products [1, m] of the mean gradient of texts of any lengths.
+    """Return the `Products` of the mean gradient of texts of any lengths, with B = 1.
 
     Each group of texts of one length is read in one pass; the tokens of all groups are then treated like the tokens of
     one text. texts: token ids [T] or word embeddings [T, width] of each text; other arguments are as in `products`.
@@ -195,7 +196,7 @@ def _across(
     others: Sequence[tuple[_Call, Tensor | None]],
     count: int,
 ) -> Tensor:
-    """Return the inner products [count, m] of the texts' gradients with the summed gradient of others, by tensor."""
+    """Return the inner products [count, m] of the texts' gradients with the gradient in `others`, by tensor."""
     of = {name: layers[0][0].out.new_zeros(count) for name in model.names}
     for (call, back), (other, other_back) in zip(layers, others, strict=True):
         if back is None or other_back is None:
@@ -308,9 +309,9 @@ def _of_weight(call: _Call, back: Tensor, target: Tensor) -> tuple[Tensor, Tenso
 
 
 class _Outer(torch.autograd.Function):
-    """The products of a dense layer's weight (see above), with their derivatives in closed form.
+    """<G, Y> and |G|^2 for a dense layer's weight, with their derivatives in closed form.
 
-    This replaces about twenty nodes of autograd, which take longer than the products if a text has few tokens.
+    This replaces about twenty nodes of autograd, which take longer than the arithmetic if a text has few tokens.
     """
 
     @staticmethod

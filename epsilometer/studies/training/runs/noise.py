@@ -12,8 +12,8 @@ An empty batch is a step like any other, and its update is noise alone.
 | `NoNoise` | clipped to length C, or unchanged | none | C, or unlimited |
 
 Sources: Abadi et al. 2016, "Deep learning with differential privacy", algorithm 1; the module `directional`; Bu et al.
-2023, "Automatic clipping", with gamma 0 for scaling to length 1. The sensitivity to replacing an example is twice as
-large.
+2023, "Automatic clipping", with gamma 0 for scaling to length 1. The sensitivity to replacing an example is twice
+the sensitivity in the table.
 
 Sensitivities are over all parameters together, not per tensor. The noise on the sum has deviation sigma C, so the noise
 on the mean has deviation sigma C / (q N). Each step samples its own noise from the given generator.

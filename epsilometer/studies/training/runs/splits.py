@@ -1,9 +1,9 @@
 """The texts of a membership game: the asked texts, whose membership is in question, and the references' training texts.
 
 A target was trained on N texts; H other texts have the same labels. Half of the asked texts are training texts and half
-are others, also within each class. Otherwise an attack could exploit different class shares, for example if only the
-training texts were balanced. Other differences between the splits of a data set remain; random splits (`resplit`) have
-none.
+are other texts, also within each class. Otherwise an attack could exploit different class shares, for example if only
+the training texts were balanced. Other differences between the splits of a data set remain; random splits (`resplit`)
+have none.
 
 - `overlapping` (Carlini et al. 2022): each reference trains on half of the asked texts and on all training texts that
   are not asked about. These are N texts, as for the target. References come in pairs with complementary halves. So if

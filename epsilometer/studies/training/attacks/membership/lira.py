@@ -38,7 +38,9 @@ class LiRA:
     online: bool = True
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """Raise UserError if fewer than 2 shadow models were trained without an example or, if `online`, with it.
+        """Raise UserError if fewer than 2 shadow models were trained without some example.
+
+        With `online`, each example also needs 2 shadow models that were trained with it.
 
         members: [m, n], whether each shadow model was trained on each example.
         """

@@ -5,7 +5,7 @@ Mireshghallah, Jin, Schoelkopf, Sachan and Berg-Kirkpatrick, Findings of ACL 202
     spans: the same, divided by the standard deviation of the neighbours' losses (Mireshghallah et al., EMNLP 2022,
            arXiv:2203.03929)
 
-The losses of the neighbours are for the label of x, too. The attack needs no reference model and no other text.
+A neighbour's loss is computed with the label of x. The attack needs no reference model and no other text.
 
 - `words`: neighbours differ from x in one word. Each word is masked in turn. The masked language model's 6 likeliest
   other words for this place are proposals, each with the weight p(new) / (1 - p(old)). The 50 proposals with the
@@ -14,7 +14,7 @@ The losses of the neighbours are for the label of x, too. The attack needs no re
   place of the final [SEP].
 - `spans`: there are 25 neighbours. In each, the words of random spans are resampled from the masked language model, one
   after another, given the current state of all other words. Spans have 2 words and are at least 1 word apart. A text of
-  n words has .3 n / 4 spans, so that spans and the gaps between them cover about 30 % of the words.
+  n words has .3 n / 4 spans. Together with one word on each side of every span, they cover about 30 % of the words.
 
 Every neighbour takes a forward pass of the frozen network, so only the first `texts` of the asked examples get a score.
 """
@@ -38,9 +38,9 @@ from epsilometer.models.fill_mask import FillMask, Place
 from epsilometer.models.locate import would_download
 from epsilometer.studies.training.membership import Evidence, losses
 
-EACH, OF_WORDS, OF_SPANS = 6, 50, 25  # proposals per word; neighbours of kind `words`; of kind `spans`
+EACH, OF_WORDS, OF_SPANS = 6, 50, 25  # proposals per word; neighbours per text for `words`, and for `spans`
 SPAN, APART, SHARE = 2, 1, 0.3  # words in a span; words between spans; share of words in spans and gaps
-_SPARE = 2  # extra proposals, because some are the word itself, perhaps in another case
+_SPARE = 2  # extra proposals, because some proposals are the masked word itself, perhaps in another case
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
@@ -58,7 +58,9 @@ class NeighbouringTexts:
     texts: PositiveInt = 200
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Return the scores as `MembershipAttack.score` does; NaN without a neighbour, and beyond the first `texts`.
+        """Return the scores as `MembershipAttack.score` does.
+
+        A text without neighbours scores NaN, and so does every text after the first `texts`.
 
         Raises UserError if there is no masked language model.
         """

@@ -3,9 +3,9 @@
 score(x) = - loss of x under the target. The attack needs no other model. All examples share one threshold, so the
 attack cannot distinguish a hard member from an easy non-member.
 
-The population attack of ML Privacy Meter sweeps the same threshold over quantiles of the losses of non-members; the ROC
-curve of both attacks is the same. Yeom et al. call an example a member if its loss is at most the mean training loss,
-which is often published with a model; `thresholds` implements this rule.
+The population attack of ML Privacy Meter sets the same threshold at quantiles of the losses of non-members, so its ROC
+curve is the same. Yeom et al. call an example a member if its loss is at most the mean training loss, which is often
+published with a model; `thresholds` implements this rule.
 """
 
 from __future__ import annotations
@@ -26,5 +26,5 @@ class Population:
         return -losses(evidence.targets, evidence.labels)[:, evidence.asked]
 
     def thresholds(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Return, for each target, the score above which Yeom et al. name members: minus the mean training loss."""
+        """Return, for each target, the score above which an example is a member: minus the mean training loss."""
         return -evidence.training_losses

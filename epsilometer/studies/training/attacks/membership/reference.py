@@ -4,7 +4,7 @@ Bindschaedler and Shokri, CCS 2022; ML Privacy Meter 1.0.1, "reference").
 An example's losses under reference models that were not trained on it are a sample of its loss as a non-member. For a
 false positive rate alpha, the example's threshold is the alpha-quantile of this sample. Quantiles are interpolated
 linearly between the ends m - 1e-4 and M + 1e-4, where m and M are the smallest and the largest loss of any example. The
-example is called a member at alpha if its loss under the target is below the threshold, so
+example is called a member at alpha if its loss under the target is below the threshold. Its score is
 
     score(x) = - the smallest alpha at which x is called a member.
 

@@ -15,8 +15,8 @@ a is chosen from 0, .1, ..., 1 on the references alone. Each reference, whose me
 once, and the a with the largest mean area under the ROC curves is used.
 
 All computations use logarithms. ML Privacy Meter instead multiplies probabilities by the indicator "was not trained on
-x", and averages the products that are not 0. So there a reference whose probability underflows to 0 counts as trained
-on x.
+x", and averages the products that are not 0. In that code, a reference whose probability underflows to 0 counts as
+trained on x.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def tuned(log_p: NDArray[np.float64], trained: NDArray[np.bool_]) -> float:
     log_p: [m, n], the references' log probabilities; trained: [m, n], whether each was trained on each example.
     An example is used for a target if at least one other reference was not trained on it. A reference can serve as the
     target if these examples include both members and non-members of its training set. Raises UserError if no reference
-    can.
+    can serve as the target.
     """
     areas = []
     for model in range(len(log_p)):

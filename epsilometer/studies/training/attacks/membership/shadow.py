@@ -3,8 +3,8 @@ S&P 2017).
 
 Each shadow model is trained like the target, on texts whose membership the adversary knows. Its probabilities of all k
 classes for a text are an example of "in" if it was trained on the text, and of "out" otherwise. For each class c, a
-network with one hidden layer of 64 units, as in the paper, learns to separate "in" from "out" on texts of class c. Then
-it classifies the target's answers:
+network with one hidden layer of 64 units, as in the paper, learns to separate "in" from "out" on texts of class c. The
+network then classifies the target's answers:
 
     score(x) = the network's log odds of "in".
 

@@ -3,19 +3,20 @@
 A client sends the noisy gradient y of one text. (In a batch of several texts, the adversary knows the other texts and
 subtracts their gradients.) The adversary knows k candidates, which include the source. It computes their gradients with
 the shared model, and chooses the candidate of largest likelihood given y. If all candidates are equally likely, no
-adversary is right more often (Neyman and Pearson). The adversary knows the label, which all candidates have.
+adversary is right more often than this one (Neyman and Pearson). The adversary knows the label, which all candidates
+have.
 
-Let v_x be the clipped or scaled gradient of candidate x, t the source, n standard normal in R^d, s the standard
+Let v_x be the clipped or scaled gradient of candidate x, t the source, z standard normal in R^d, s the standard
 deviation of Gaussian noise, and W the random cosine of a von Mises-Fisher draw of concentration kappa. Then
 
-    Gaussian:         y = v_t + s n,                        score_x = (<v_x, y> - |v_x|^2 / 2) / s^2;
+    Gaussian:         y = v_t + s z,                        score_x = (<v_x, y> - |v_x|^2 / 2) / s^2;
     von Mises-Fisher: y = W u_t + sqrt(1 - W^2) q,          score_x = kappa <u_x, y>,   u_x = v_x / |v_x|,
 
-with q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. Both scores depend on n only through two quantities. The products p_x
-= <n, u_x> are jointly normal, with the candidates' cosines as covariances. The part of |n|^2 outside the candidates'
+with q = (z - <z, u_t> u_t) / |z - <z, u_t> u_t|. Both scores depend on z only through two quantities. The products p_x
+= <z, u_x> are jointly normal, with the candidates' cosines as covariances. The part of |z|^2 outside the candidates'
 span is chi-squared. So a trial can be sampled from the Gram matrix alone, with exactly the law of noise on all d
-numbers of a gradient. It takes about k random numbers, or for k > 32 as many as the span of the pool has dimensions. If
-each part of a gradient has its own draw, the scores of the parts are added.
+numbers of a gradient. A trial takes about k random numbers. For k > 32, it takes as many as the span of the pool has
+dimensions. If each part of a gradient has its own draw, the scores of the parts are added.
 
 A score is the log likelihood up to a term that is the same for all candidates. If a candidate's gradient is zero, its
 draw is uniform, and its score is ln M(kappa). M(kappa), the mean of e^(kappa <u, y>) over uniform y, is the normaliser
@@ -47,7 +48,7 @@ BLOCK = 2048  # trials sampled at a time; a change of this number changes the ra
 
 _FEW = 32  # maximum number of candidates for which each trial has its own Cholesky factor
 _RIDGE = 1e-10  # added to the diagonal of cosines, so that a Cholesky factor exists even for equal candidates
-_SAME = 1e-9  # relative squared distance below which two gradients count as equal, a rounding error of float32
+_SAME = 1e-9  # gradients at a smaller relative squared distance count as equal, because float32 rounds
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class Candidates:
         A common term of all candidates is left out. All noises use the same normal numbers, because sampling them takes
         most of the time.
 
-        pools:      one pool for the whole gradients, or one for each part if draws are by parts.
+        pools:      one pool for the whole gradients, or one per part if each part has its own draw.
         candidates: [n, k], indices of texts in the pool.
         target:     [n], the column of the source in `candidates`.
         Raises UserError for a noise whose likelihood is not a function of inner products.
@@ -151,7 +152,7 @@ def _scores(
         scores *= of / deviation**2
         return scores
     if rank < pool.size:
-        square = square + generator.chisquare(pool.size - rank, len(target))  # |n|^2
+        square = square + generator.chisquare(pool.size - rank, len(target))  # |z|^2
     w = drawn_cosines(noise.kappa, pool.size, len(target), generator)
     along = normal[rows, target]
     rest = np.maximum(square - along**2, 1e-12 * square)  # rounding may make the difference negative

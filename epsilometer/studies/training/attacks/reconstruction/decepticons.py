@@ -8,7 +8,7 @@ noise, it selects the differences with the smallest bias gradients, and these co
 clipping, the differences have a vanishing share of the gradient's length. So the failure of `published` at any noise
 says little about the protection by noise.
 
-`aware` assumes a server that knows the clipping length and the noise, as it does in private federated learning.
+`aware` assumes a server that knows the clipping length and the noise, as servers do in private federated learning.
 `shared.gates` concentrates the whole clipped gradient in the rows that are decoded, and `shared.superposition` decodes
 them. `aware` starts to fail only when the release contains too little information.
 """

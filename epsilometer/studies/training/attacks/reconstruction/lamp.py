@@ -7,16 +7,16 @@ to 200 rearrangements of its tokens. The criterion is the matching loss plus a w
 the nearest words. The result consists of the words nearest to the best embeddings, by cosine.
 
 The constants are those of the released settings for BERT. The learning rate is .01 and is multiplied by .89 every 50
-steps. There are 2,000 steps with moves every 75, 500 starts, and 500 rearrangements of the best start. The penalty on
-lengths has weight 1 with the loss `cos`, and 25 with `tag`; the language model has weight .2 with `cos`, and 60 with
-`tag`.
+steps. There are 2,000 steps, and moves after every 75 steps. There are 500 random starts, and 500 rearrangements of the
+best start. The penalty on lengths has weight 1 with the loss `cos`, and 25 with `tag`; the language model has weight .2
+with `cos`, and 60 with `tag`.
 
 Differences from the released code:
 
 - Lengths are pulled towards the mean of the model's words. The released code uses 1.4, the mean of bert-base-uncased.
 - A move rearranges only the tokens between a text's special tokens, and the language model reads the current words. In
   the released code, padding moves too, and the words of earlier texts in a batch are outdated.
-- Random starts are compared for each text given the others, not for the whole batch at once.
+- Random starts are compared for each text given the other texts, not for the whole batch at once.
 - The best embeddings are those whose loss was measured; the released code keeps the embeddings after the next step.
 - Unused vocabulary entries and special tokens are never part of a result, because the true texts do not contain them.
 - The language model may have any vocabulary; the released code uses a GPT-2 trained on BERT's vocabulary.
@@ -218,8 +218,9 @@ class Descent:
 def moves(length: int, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
     """Return at most `count` different rearrangements of positions, [at most count, length]. The first is the identity.
 
-    Each other rearrangement has one of four kinds with equal probability: it exchanges two positions, moves one, moves
-    a span, or moves a prefix to the end. About a third of the samples are the identity or a repeat and are left out.
+    Each other rearrangement has one of four kinds with equal probability: it exchanges two positions, moves one
+    position, moves a span, or moves a prefix to the end. About a third of the samples are the identity or a repeat and
+    are left out.
     """
     orders = [np.arange(length)]
     while len(orders) < count:

@@ -48,7 +48,8 @@ class LikelihoodAscent:
     prior:  the folder of a masked language model with the vocabulary of the model under attack, `embedded` for the
             embedded one, or null for none.
     starts: the kinds of starting texts, in addition to other attacks' results.
-    steps:  the maximum number of changes of one text in a round. Each start has up to three rounds.
+    steps:  the maximum number of changes of one text in a round. A round searches each text of the batch once, and
+            each start has up to three rounds.
     width:  the number of changes that are scored exactly in each step.
     """
 
@@ -128,7 +129,8 @@ class Climber:
     def _start(self, kind: str, length: int, generator: np.random.Generator) -> Ids:
         """Return a text of `length` tokens: masks, or the beginning of a public text.
 
-        The public text is the shortest that is long enough. If there is none, it is the longest one, filled with masks.
+        The public text is the shortest that is long enough. If all are too short, it is the longest one, filled with
+        masks.
         """
         filler = self.model.tokenizer.mask_token_id
         masks = (self.model.tokenizer.unk_token_id or 0 if filler is None else filler,) * length
@@ -150,9 +152,10 @@ class Climber:
         )
 
     def _climb_all(self, law: ConditionalLaw, sent: Sent, texts: list[Ids]) -> list[Ids]:
-        """Return the texts after the search has improved each in turn, given the others.
+        """Return the texts after the search has improved each in turn, given the other texts.
 
-        Rounds end when no text changes, after at most three. A text that is alone in its batch is improved once.
+        There are at most three rounds, and none after a round that changes no text. A text that is alone in its batch
+        has one round.
         """
         for _ in range(1 if sent.texts == 1 else 3):
             before = list(texts)
@@ -241,14 +244,14 @@ class Climber:
         return float(self._values(law, target, [tuple(ids)], label)[0])
 
     def _less(self, law: ConditionalLaw, target: list[Tensor], ids: Sequence[int], label: int) -> list[Tensor]:
-        """Return the summed gradient `target` minus one text's gradient, clipped or scaled by `law.weight`."""
+        """Return the summed gradient `target` minus one text's gradient, which `law.weight` clips or scales."""
         gradient = self.model.gradient(self.model.framed(ids), label)
         length = torch.sqrt(sum((grad.double() ** 2).sum() for grad in gradient)).float()  # type: ignore[arg-type]
         weight = law.weight(length)
         return [sent - weight * grad for sent, grad in zip(target, gradient, strict=True)]
 
     def _laws(self, ids: Ids) -> np.ndarray:
-        """Return the log probability [T, vocabulary] of every token at each position given the others.
+        """Return the log probability [T, vocabulary] of every token at each position given the other tokens.
 
         All values are 0 without a prior.
         """

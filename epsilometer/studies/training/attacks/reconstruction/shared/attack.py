@@ -4,9 +4,9 @@ An attack has two phases, because a malicious server acts before its client does
 
 1. `prepare` does all work that needs no gradient (probes, codebooks, language models), and returns the model that the
    server sends out. An honest server sends the model unchanged; a malicious server changes parameters
-   (`SharedModel.with_parameters`). A stage calls `prepare` once for each model and noise, so an attack may cache
-   anything that does not depend on the noise.
-2. `reconstruct` attacks one client's batch. The client computed its gradient with the model of phase 1.
+   (`SharedModel.with_parameters`). A stage calls `prepare` once, for one batch size and noise level.
+2. `reconstruct` attacks one client's batch. The client computed its gradient with the model of phase 1. A stage calls
+   `reconstruct` for each batch.
 
 Like a mechanism, an attack is given by name or path: a file with one class that has the method `prepare`.
 

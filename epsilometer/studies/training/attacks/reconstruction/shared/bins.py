@@ -1,11 +1,11 @@
 """The bins of Decepticons as published (Fowl et al. 2023), and their decoding.
 
 **The model.** Norms are neutral, and only the first attention writes anything. It writes the sentence's tag into the
-first dimensions, which are 0 in all word and position vectors. The tag is a copy of the next dimensions of the token
-most similar to position 0. In each block, all rows of the first feed-forward layer equal a random probe. The
-biases are minus the quantiles of the probe's values. So row r has a gradient only from tokens above quantile r. The
-second feed-forward layers write very little into the last dimension, through which the gradient flows back from the
-loss.
+first dimensions, which are 0 in all word and position vectors. The tag is copied from the token most similar to
+position 0, where it occupies the next dimensions. In each block, all rows of the first feed-forward layer equal a
+random probe. The biases are minus the quantiles of the probe's values. So row r has a gradient only from tokens whose
+value exceeds quantile r. The second feed-forward layers write very little into the last dimension, through which the
+gradient flows back from the loss.
 
 **Decoding.** A bin is the interval between two consecutive quantiles. The difference of two consecutive rows' gradients
 contains the tokens of one bin, and the difference of their bias gradients contains the weight of these tokens. The
@@ -23,8 +23,8 @@ GELU is a step. The published attack has these known faults, which are not corre
 - The last row of a block and the first row of the next block differ, although no token lies between them.
 - If more rows differ than there are tokens, the rows with the smallest bias gradients are used.
 
-Two changes were needed to recover anything. The last attention of a classifier spreads over all tokens, as the authors'
-code does for masked language models, and bins lie in the blocks before it. A tag has at most half the size of one
+Two changes were needed to recover anything. The last attention of a classifier spreads over all tokens, as in the
+authors' code for masked language models, and bins lie in the blocks before it. A tag has at most half the size of one
 attention head.
 """
 
@@ -225,9 +225,10 @@ def _probe(width: int, tag: int, generator: np.random.Generator) -> Tensor:
 def _quantiles(
     model: SharedModel, weights: ModelWeights, knowledge: Knowledge, *, probe: Tensor, count: int
 ) -> NDArray[np.float64]:
-    """Return the lower bounds [count] of the bins: quantiles of a normal law with the probe's mean and deviation.
+    """Return the lower bounds [count] of the bins: FIRST_BIN, then quantiles of the probe's values.
 
-    The mean and the deviation are measured on public texts. Raises UserError if there are none.
+    The values are measured on public texts, and approximated by a normal law. Raises UserError if there are no public
+    texts.
     """
     texts = model.encode(list(knowledge.public[:PUBLIC]))
     if not texts:

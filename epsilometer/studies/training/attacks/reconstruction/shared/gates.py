@@ -8,14 +8,15 @@ knows the clipping length C and the noise can set the same layers so that the de
 
 - **Words are codewords.** Row w of the embedding table is a random balanced vector of +-1 on most dimensions. 30,522
   such vectors in 340 dimensions are nearly orthogonal.
-- **Positions are points on a circle and have gates.** Unit (p, i) of the feed-forward layers is open only at position
-  p. Its input is K (cos(angle between the token's position and p) - 1), which is 0 at p and below -50 elsewhere. The
-  gradient of its weight row is the token's state, so each row by itself reveals the token at its position.
+- **Positions are points on a circle and have gates.** Unit (p, i) of the feed-forward layers is gate i of position p,
+  and is open only at this position. Its input is K (cos(angle between the token's position and p) - 1). This is 0 at p,
+  and the constant K is so large that the input is below -50 elsewhere. The gradient of its weight row is the token's
+  state, so each row by itself reveals the token at its position.
 - **Tags control the gates, too.** Uniform attention projects the mean codeword of the sentence on k random directions.
   GPT-2 does not see later tokens, so it uses the mean over the first EARLY tokens. Unit (p, i) is open only if
   projection i is above its upper quantile on public texts. So the k rows of a position contain different sums of the
-  sentences' words. A sentence opens the same gates at all positions (GPT-2: from EARLY - 1 on). `superposition`
-  separates the sentences.
+  sentences' words. A sentence opens the same gates at all positions (GPT-2: from position EARLY - 1 on).
+  `superposition` separates the sentences.
 - **The length is concentrated.** A norm before the gates multiplies by GAIN, and the gates' weights are divided by
   GAIN. This changes no activation but makes the gradients of all other tensors negligible: the decoded rows have all
   but a thousandth of the clipped gradient's squared length.
@@ -25,14 +26,15 @@ knows the clipping length C and the noise can set the same layers so that the de
 The norms scale each text differently. Thresholds are weights on a constant dimension instead of biases, so that this
 scale cancels.
 
-Capacity: a text of n tokens sends each token with length C/sqrt(n), as one of V nearly orthogonal signals in noise of
-deviation sigma C. Orthogonal signals are distinguished reliably once 1/(2 n sigma^2) > ln V, that is, n ln V < 1/(2
-sigma^2). This is the most that any attack without knowledge of language could learn from the release.
+Capacity: a text of n tokens sends each token with length C/sqrt(n), in noise of deviation sigma C. For a vocabulary of
+V words, each token is one of V nearly orthogonal signals. Such signals are distinguished reliably once 1/(2 n sigma^2)
+exceeds ln V, that is, n ln V < 1/(2 sigma^2). An attack without knowledge of language cannot do better, because it
+needs n ln V nats and the release contains at most 1/(2 sigma^2) nats.
 
 The gates are always closed for special tokens. For the objectives `masked` and `causal`, the model gives half of the
-predicted probability to a set of rare vocabulary entries. So all tokens have gradients of the same sign. Two kinds of
-tokens are lost for `causal`: a token before a rare entry has the other sign, and the last token has no gradient,
-because nothing is predicted after it.
+predicted probability to a set of rare vocabulary entries. So nearly all tokens have gradients of the same sign. Two
+kinds of tokens are lost for `causal`: a token before a rare entry has a gradient of the other sign, and the last token
+has no gradient, because nothing is predicted after it.
 """
 
 from __future__ import annotations
@@ -266,7 +268,7 @@ def _aim(weights: ModelWeights, model: SharedModel) -> None:
 
 
 def _aim_classifier(weights: ModelWeights, written: int) -> None:
-    """Set the first class's logit to the gates' output and the others to 0, so a gradient's sign reveals the label."""
+    """Set the first logit to the gates' output and the other logits to 0, so a gradient's sign reveals the label."""
     if weights.has("classifier.weight"):
         weights.get("bert.pooler.dense.weight")[0, written] = 1.0
         weights.get("classifier.weight")[0, 0] = 1.0

@@ -6,7 +6,7 @@ to terms that do not depend on a text,
     Gaussian:          ln p = (<sum_i v_i, Y> - |sum_i v_i|^2 / 2) / s^2,   s the deviation of the noise on the sum;
     von Mises-Fisher:  ln p = kappa <v, Y>   for one text, |v| = 1; with a draw per tensor, the sum over tensors.
 
-For several texts, the likelihood of one text given the other texts is the first line, with the other texts' v
+For several texts, the likelihood of one text given the other texts is the first line, with the other texts' v_i
 subtracted from Y. The average of L von Mises-Fisher draws has no computable density. A Gaussian with the same moments
 replaces it: the mean E Y = A sum_i v_i (A is the mean cosine of a draw) and the variance L A / kappa of a tangent
 coordinate. The code divides Y by A, and `exact` is then False. A network's gradient has so many dimensions that the two
@@ -33,7 +33,7 @@ _NOTHING = 1e-12  # share of a gradient's squared length below which a part coun
 
 @dataclass(frozen=True)
 class ConditionalLaw:
-    """The likelihood of one text given the others.
+    """The likelihood of one text given the other texts of its batch.
 
     factor:    the factor that turns the update into Y, or into Y / A for an average of von Mises-Fisher draws.
     deviation: the standard deviation of Gaussian noise on Y; not used if kappa is positive.

@@ -11,8 +11,8 @@ code(w_sp) its codeword. The words w and the openings G are unknown.
 3. The amplitudes are grouped into sentences by their directions, with at most one amplitude per sentence and position
    (`linear_sum_assignment`).
 4. Two estimates alternate. G is fitted by least squares given the words. Each word is then the likeliest one given G
-   and the other words: the one with the largest <G_s, R> code(w) / noise^2 + ln prior(w), where R is Y_p without the
-   other sentences' terms.
+   and the other words. It maximises <G_s, R> code(w) / noise^2 + ln prior(w), where R is Y_p without the other
+   sentences' terms.
 
 Step 4 never decreases the likelihood. Sentences of different lengths are distinguished by the position at which their
 energy ends, and sentences with different labels by the sign of the gradient.
@@ -174,7 +174,7 @@ def _amplitude(rows: NDArray[np.float64], lengths: NDArray[np.int64], dimensions
 def _likeliest(
     rows: NDArray[np.float64], gates: NDArray[np.float64], reading: WordsRead, words: list[NDArray[np.int64]] | None
 ) -> list[NDArray[np.int64]]:
-    """Return each sentence's likeliest words, given the gates and the current words of the others, in one pass."""
+    """Return each sentence's likeliest words, given G and the current words of the other sentences, in one pass."""
     codes = reading.codes
     variance = max(reading.noise**2, (LEAST_NOISE * np.abs(gates).max()) ** 2, 1e-300)
     now: list[NDArray[np.int64] | None] = [None] * len(gates) if words is None else list(words)
