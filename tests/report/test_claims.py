@@ -272,7 +272,10 @@ def test_the_fall_of_membership_attacks_is_corrected_as_the_page_says() -> None:
 
 
 SIGNAL = "atis_published/what-rewrites-look-like; atis, dp_bart, "
-PUBLISHED = ("teda_bart/what-rewrites-look-like; atis, dp_bart, ", "teda_bart/what-rewrites-look-like; snips, dp_bart, ")
+PUBLISHED = (
+    "teda_bart/what-rewrites-look-like; atis, dp_bart, ",
+    "teda_bart/what-rewrites-look-like; snips, dp_bart, ",
+)
 COPIES = "teda_texts/what-is-kept-at-equal-epsilon; dp_paraphrase, 2,500; unchanged"
 
 
