@@ -452,10 +452,10 @@ def _use(measured: Kept) -> Use:
 def _person(confirmed: int | None, limits: Sequence[Limited], whole: Mapping[str, Any]) -> Person:
     """Return the consequences for a person with several texts.
 
-    The loss of n rewrites with independent noise is at most n times the loss of one rewrite (`decisions.limits`). The
-    figures on rare outputs and attributes do not multiply in this way, but the largest loss of any output does. So the
-    limits on rare outputs and on attributes hold if n times this largest loss is at most 4 nats and at most the limit
-    of every attribute.
+    The loss of n rewrites with independent noise is at most n times the loss of one rewrite, if the pairs of texts are
+    drawn independently, too (`decisions.limits`). The figures on rare outputs and attributes do not multiply in this
+    way, but the largest loss of any output does. So the limits on rare outputs and on attributes hold if n times this
+    largest loss is at most 4 nats and at most the limit of every attribute.
     """
     if confirmed is not None and confirmed < 1:
         raise UserError(f"texts per person must be at least 1, got {confirmed}; leave it out to assume 1", "EPS-S118")
