@@ -153,14 +153,14 @@ class HeldOut:
         fitted = classifier(vectors, release)
         nearest = [(vectors @ others.T).max(1) for others in (self._private, self._vectors)]
         topics = (self._topics.predict(each) for each in (vectors, self._vectors))
-        drawn = np.random.default_rng(self._seed).choice(len(shares), len(self._vectors), p=shares)
+        sample = np.random.default_rng(self._seed).choice(len(shares), len(self._vectors), p=shares)
         return {
             "F1": learnt(fitted, self._vectors, self._labels) or 0.0,
             "labels": _apart(release.labels or [], shares, self._labels),
             "topics": _apart(*(next(topics), shares, next(topics))),
             "distance": self._discrepancy(vectors, shares),
-            "MAUVE": _mauve(vectors[drawn], self._vectors, self._seed),
-            "fluency": _fluency([release.texts[i] for i in drawn[:READ].tolist()]),
+            "MAUVE": _mauve(vectors[sample], self._vectors, self._seed),
+            "fluency": _fluency([release.texts[i] for i in sample[:READ].tolist()]),
             "copied": float(shares @ (nearest[0] - nearest[1])),
         }
 
@@ -190,13 +190,13 @@ def _mauve(some: Array, others: Array, seed: int) -> float:
 @torch.inference_mode()
 def _fluency(texts: Sequence[str]) -> float:
     """Return the mean log-probability in nats of a token, given the earlier tokens of its text."""
-    model, found = _reader(), list[Tensor]()
+    model, parts = _reader(), list[Tensor]()
     for ids in model.tokens(texts):
         if len(ids) > 1:
             read = torch.tensor([ids])
             laws = model.network(read[:, :-1]).logits[0].float().log_softmax(-1)
-            found.append(laws.gather(1, read[0, 1:, None]))
-    return float(torch.cat(found).mean())
+            parts.append(laws.gather(1, read[0, 1:, None]))
+    return float(torch.cat(parts).mean())
 
 
 @cache

@@ -1,8 +1,7 @@
 """Stage similarity: the similarity of rewrites to their texts, and the identifiers that survive in rewrites.
 
 Similarity is measured on a cell's first trials, or on all trials if these are of sets. Surviving identifiers are
-counted over all trials. For a mechanism that releases only certain public texts, the stage also counts the identifiers
-of all audited texts that occur in these public texts.
+counted over all trials; for a mechanism that releases only public texts, also in these texts, over all audited texts.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def _pairs(params: TextsParams) -> pl.DataFrame:
 
 
 def _leaked(params: TextsParams) -> Iterator[pl.DataFrame]:
-    """Yield the rows of LEAKAGE of each cell and epsilon; no rows if a data set's trials have no identifiers."""
+    """Yield the rows of LEAKAGE of each cell and epsilon; none if a data set's trials have no identifiers."""
     yield pl.DataFrame(schema=dict(LEAKAGE))
     of_data_set: dict[str, list[list[Identifier]]] = {}
     for name, cell in track(params.cells.items(), len(params.cells), "leakage"):
