@@ -1,7 +1,6 @@
 """Stage similarity: the similarity of rewrites to their texts, and the identifiers that survive in rewrites.
 
-Similarity is measured on a cell's first trials, or on all trials if these are of sets. Surviving identifiers are
-counted over all trials; for a mechanism that releases only public texts, also in these texts, over all audited texts.
+Similarity is measured on a cell's first trials (on all trials of sets), survival on all trials.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ def _leaked(params: TextsParams) -> Iterator[pl.DataFrame]:
 
 
 def _standing(params: TextsParams) -> Iterator[pl.DataFrame]:
-    """Yield the rows of STANDING of each cell whose mechanism releases only certain public texts."""
+    """Yield the rows of STANDING, over all audited texts, of each cell whose mechanism releases only public texts."""
     yield pl.DataFrame(schema=dict(STANDING))
     for name, cell in params.cells.items():
         built = mechanism(params, name)
