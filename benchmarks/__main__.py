@@ -18,6 +18,7 @@ _NEEDS_FILES = {
     "evolution",
     "examples",
     "generator",
+    "generator_smollm2",
     "likeness",
     "privrewrite",
     "release",

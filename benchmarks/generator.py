@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 
@@ -60,24 +61,26 @@ def main() -> None:
     write(lines, RESULTS / "generator")
 
 
-def of_seed(seed: int) -> tuple[dict[tuple[str, str], float], list[tuple[str, float]]]:
-    """Return F1 by what is released and its epsilon, and what each part took."""
+def of_seed(seed: int, writer: Path | None = None) -> tuple[dict[tuple[str, str], float], list[tuple[str, float]]]:
+    """Return F1 by what is released and its epsilon, and what each part took. writer: None for the embedded model."""
     data = Data(DATA / "snips.parquet", "intent")
     encode, draw = Encoding([data.encode]), Draw(data, seed, data.second)
     scores: dict[tuple[str, str], float] = {}
     spent: list[tuple[str, float]] = []
-    for released, epsilon, release in _releases(draw, spent):
+    for released, epsilon, release in _releases(draw, spent, writer):
         fitted = classifier(encode(release.texts), release)
         scores[released, epsilon] = learnt(fitted, data.encode(draw.tests), data.labels_of(draw.tests)) or 0.0
         print(seed, released, epsilon, f"{scores[released, epsilon]:.3f}", list(release.texts[:7]), flush=True)
     return scores, spent
 
 
-def _releases(draw: Draw, spent: list[tuple[str, float]]) -> Iterator[tuple[str, str, Release]]:
+def _releases(draw: Draw, spent: list[tuple[str, float]], writer: Path | None) -> Iterator[tuple[str, str, Release]]:
     """Yield what is released, its epsilon, and the release; and add what it took."""
     yield BY_HAND, "", draw.few_labelled()
     corpus, labels = draw.corpus(draw.private[:PRIVATE]), draw.data.labels
-    mechanism = PrivateGenerator(resource=tuple(draw.public.texts), labels=labels, rows=WRITTEN, seed=draw.seed)
+    mechanism = PrivateGenerator(
+        resource=tuple(draw.public.texts), labels=labels, rows=WRITTEN, seed=draw.seed, writer=writer
+    )
     start = time.process_time()
     language = mechanism.language
     spent.append(("seconds to adapt to 2,000 public texts", time.process_time() - start))
