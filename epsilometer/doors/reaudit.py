@@ -117,7 +117,7 @@ def reaudit(before: Baseline, of: Subject) -> tuple[Baseline, list[Drift]]:
                 "EPS-Q017",
             )
     of = of.seeded(before.seed)
-    # If the clock was set back, alpha of an earlier year must not count as unspent.
+    # Each year has its own alpha. If the clock was set back, the alpha of an earlier year must not be used again.
     date = max([*before.reaudits, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"])
     earlier = sum(text[:4] == date[:4] for text in before.reaudits)
     measured = {

@@ -193,7 +193,7 @@ def main(arguments: Sequence[str]) -> None:
         with held(Path(), note):
             first = [str(Path(sys.executable).parent), os.environ.get("PATH")]
             os.environ["PATH"] = os.pathsep.join(filter(None, first))  # stages must run this epsilometer
-            os.environ[RUNNER] = str(os.getpid())  # also within a flow, so that stages end with this process
+            os.environ[RUNNER] = str(os.getpid())  # replaces the number of a flow, so that stages end with this process
             if any(word.startswith("-") for word in arguments) or (at_once := _at_once()) == 1:
                 code = _dvc(arguments)
             else:

@@ -114,7 +114,8 @@ class ProjectParams(Section):
     def excerpts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield excerpts of entries, for stages that depend on only some settings of an entry. Empty in this class.
 
-        An excerpt is the name of its record, the place of the entry in params.yaml (a.b), and these settings.
+        An excerpt has three parts: the name of its record, the place of the entry in params.yaml (a.b), and the
+        settings that the stages depend on.
         """
         return iter(())
 
@@ -194,7 +195,10 @@ class _Loader(yaml.SafeLoader):
     """A YAML loader that refuses a repeated key in a mapping. PyYAML would silently take the last value."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:  # a name or None; the type stubs omit None
-        """Return the node before `<<` is merged, because a mapping's own key may override a merged key."""
+        """Return the mapping's node, and refuse repeated keys.
+
+        Keys are compared before `<<` is merged, because a mapping's own key may override a merged key.
+        """
         node = super().compose_mapping_node(anchor)
         seen: set[str] = set()
         for key, _ in node.value:

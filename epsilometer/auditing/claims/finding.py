@@ -16,10 +16,11 @@ class Finding:
     verdict:  violated, not refuted, not testable, not checked, or no claim.
     reason:   why a claim is not testable or not checked, and the remedy; which leaks a check by draws could miss; and
               whether the noise is as claimed. None if there is nothing to say.
-    claimed, worst: the claimed loss and the largest loss of one pair of inputs: the pair with the smallest difference
-              claimed - worst. `worst` is never negative, and is infinite if an output is possible under only one of the
-              inputs. If the claim has a delta, and would be violated at delta 0, the pair is the one with the largest
-              delta at the claimed loss, and `worst` is the pair's loss at the claim's delta. If the claim is a curve,
+    claimed, worst: two losses of one pair of inputs: the loss that the claim allows this pair, and the pair's largest
+              loss. The pair is the one with the smallest difference claimed - worst. `worst` is never negative. It is
+              infinite if some output is possible under one input of the pair, but not under the other. If the claim has
+              a delta, and would be violated at delta 0, the pair is instead the one with the largest delta at the
+              claimed loss. `worst` is then the loss of this pair at the claim's delta. If the claim is a curve,
               `claimed` and `worst` are parameters of its kind: rho, a divergence in nats, or mu. Both are None if
               nothing was compared.
     witness:  the inputs x, x' of that pair, and the output y with the pair's largest loss. If outputs were drawn, y may
@@ -27,8 +28,8 @@ class Finding:
     inputs:   the number of compared inputs.
     bound:    an upper bound on worst - claimed over all pairs of the whole vocabulary, if the law's structure gives
               one.
-    testable: the largest claim that this check's draws could refute, even if the typical outputs of one input never
-              occurred at another; None if the law is computed.
+    testable: the largest claim that this check's draws could refute in the best case, in which the typical outputs of
+              one input never occur at another input. None if the law is computed.
     noise_p:  for continuous noise, the p-value of the claimed density (`noise_fit`).
     largest:  the largest loss between any two of the compared inputs, whatever the claim is; a lower bound if outputs
               were drawn.

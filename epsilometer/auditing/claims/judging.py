@@ -1,4 +1,4 @@
-"""One verdict per claim for an audit in one call, from guesses and from the worst case under the stated laws."""
+"""The overall verdict on each claim of an audit: by the guesses of attacks, and by the worst case under stated laws."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _EXTENT = Extent(500, entries=2e8, bounded=False)  # takes at most tenths of a s
 
 
 def worst_cases(mechanism: Mechanism | None, epsilons: Sequence[float]) -> pl.DataFrame:
-    """Return the worst case of the claim at each epsilon (schema `CLAIMS`); no rows if only draws can check the claim.
+    """Return the worst case of the claim, a row per epsilon (schema `CLAIMS`).
 
-    The computation is deterministic, so it is not a test that shares alpha. Notes on standard error report violated
-    claims and, unless all inputs were compared, the number of compared inputs.
+    An epsilon has no row if only draws can check the claim there. The worst case is computed without draws, so it takes
+    no part of alpha, the error probability that tests share. Notes on standard error report violated claims. If only
+    some inputs were compared, a further note gives their number.
     """
     rows: list[dict[str, Any]] = []
     if mechanism is not None and isinstance(mechanism, HasInputs) and callable(getattr(mechanism, "laws", None)):

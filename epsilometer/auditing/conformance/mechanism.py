@@ -43,7 +43,7 @@ _TRIALS = 300  # rewrites of one text, which must not all be equal
 _AGAIN = 20  # rewrites of each text; some outputs then repeat
 _BINS = 20  # largest number of groups of outputs compared with a law
 _OUT = (0.0, -1.0, math.nan, math.inf)  # invalid privacy budgets
-_SPELLED = 1.1  # largest ratio of distinct unit sequences to distinct texts, since some tokens are spelled alike
+_SPELLED = 1.1  # largest allowed ratio of distinct unit sequences to distinct texts; tokens may be spelled alike
 _COLUMNS = 1024  # largest number of latent dimensions compared with each other
 _ALIKE = 0.99  # correlation of shared noise: independent noise reaches it with probability < 1e-50
 

@@ -1,4 +1,4 @@
-"""Bounds from an attack's confident guesses: a lower bound of delta at 4 nats, and an upper bound for these guesses.
+"""Bounds from attacks' confident guesses: a lower bound on delta at 4 nats, an upper bound on what such guesses prove.
 
 For two texts x, x' and any set S of outputs, delta at 4 is at least P(S) - e^4 P'(S). Let S be the set of outputs for
 which an attack guesses x with a score of at least some threshold. Consider trials whose k candidates are equally likely

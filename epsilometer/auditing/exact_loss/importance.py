@@ -1,11 +1,11 @@
 """The guess loss and delta(level) of pairs of texts, from draws between their laws, with intervals by betting.
 
 Consider a draw from a law m between P and P'. Let log_rho = ln(sqrt(P P') / m) and L = ln(P / P') (`core/between.py`).
-Then, with an upper bound log_bound of the exponent of w,
+Let w = e^(log_rho - |L - level| / 2), and let log_bound be an upper bound on the exponent of w. Then
 
-    w = e^(log_rho - |L - level| / 2) has the mean e^(-level / 2) (1 - delta(level)),    0 <= w <= e^log_bound,
+    E_m[w] = e^(-level / 2) (1 - delta(level)),    0 <= w <= e^log_bound.
 
-so at level 0 half of this mean is the error e of guessing between the two texts. The mean of w / e^log_bound, a number
+At level 0, half of this mean is the error of guessing between the two texts. The mean of w / e^log_bound, a number
 in [0, 1], gets an interval by betting (Waudby-Smith and Ramdas, JRSS B 2024; `auditing/estimation/betting.py`). This
 interval stays valid however often it is computed. So draws come in stages, each of which doubles the number of draws,
 until the interval of the loss is narrow enough.

@@ -4,9 +4,9 @@ usage: python -m flows.ui start [--port 4200] | stop
 
 The server and the pages listen only on 127.0.0.1. Data and logs are stored in PREFECT_HOME (.prefect in the project).
 From `start` to `stop`, the Prefect profile in this folder also has the server's address and secret, so that `make flow`
-and `prefect` find the server. Any user of the machine may take a free port, so the sockets listen before anything is
-sent to them. The parts are three processes: the worker, the pages and the server. They inherit the sockets, and the
-worker ends when the server ends. Each new server gets a new secret.
+and `prefect` find the server. Another user of the machine could take a free port, and receive what is sent to it. So
+the sockets listen at both ports before anything is sent. The parts are three processes: the worker, the pages and the
+server. They inherit the sockets, and the worker ends when the server ends. Each new server gets a new secret.
 """
 
 from __future__ import annotations

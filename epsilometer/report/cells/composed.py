@@ -16,7 +16,9 @@ _HEIGHT = 190
 
 
 def figure(name: str, rows: Iterable[Mapping[str, Any]], mechanisms: Iterable[str]) -> Figure | None:
-    """Return a figure: a row of panels per data set, a panel per way to compose. None without a claim in both ways.
+    """Return a figure with a row of panels for each data set, and a panel for each way to compose the claim.
+
+    Returns None if no mechanism with a loss has a claim that is composed in both ways.
 
     name: the name of the figure's file. rows: `dataset`, `mechanism`, the claims `by_words` and `composed` in nats
     (None without such a claim), and the loss `point`. A mechanism whose claim is for whole texts has no `by_words`.

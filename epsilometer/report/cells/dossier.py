@@ -452,10 +452,11 @@ def _use(measured: Kept) -> Use:
 def _person(confirmed: int | None, limits: Sequence[Limited], whole: Mapping[str, Any]) -> Person:
     """Return the consequences for a person with several texts.
 
-    The loss of n rewrites with independent noise is at most n times the loss of one rewrite, if the pairs of texts are
-    drawn independently, too (`decisions.limits`). The figures on rare outputs and attributes do not multiply in this
-    way, but the largest loss of any output does. So the limits on rare outputs and on attributes hold if n times this
-    largest loss is at most 4 nats and at most the limit of every attribute.
+    Each of the person's n texts forms a pair with a text that it could be confused with. If these pairs are drawn
+    independently, and the noise of the n rewrites is independent, the loss of all rewrites is at most n times the loss
+    of one rewrite (`decisions.limits`). The figures on rare outputs and attributes do not multiply in this way, but the
+    largest loss of any output does. So the limits on rare outputs and on attributes hold if n times this largest loss
+    is at most 4 nats and at most the limit of every attribute.
     """
     if confirmed is not None and confirmed < 1:
         raise UserError(f"texts per person must be at least 1, got {confirmed}; leave it out to assume 1", "EPS-S118")
@@ -752,8 +753,9 @@ def _range(limited: Limited) -> str:
 
 
 def _beside(value: float, allowed: float | None, way: str) -> str:
-    """Return a bound with the decimals of its limit at three digits; more decimals if rounding would cross the limit.
+    """Return a bound with as many decimals as its limit has at three significant digits.
 
+    The bound gets more decimals if rounding would move it across the limit, and no zeros at its end.
     way: DOWN for a lower bound and UP for an upper bound, so that rounding never overstates the evidence.
     """
     if allowed is None or not math.isfinite(value):

@@ -35,7 +35,7 @@ class Anonymity(Study):
         return {"anonymize": anonymize}
 
     def check(self, params: AnonymityParams) -> None:
-        """Build the mechanisms and the training of rewriters, and read word relations. Raises UserError."""
+        """Build mechanisms and trainings of rewriters, and read word relations. Raises UserError if one is invalid."""
         from epsilometer.studies.anonymity.checking import check
 
         check(params)
@@ -78,7 +78,7 @@ class Anonymity(Study):
         return measure(params, folder)
 
     def searches(self) -> Mapping[str, Callable[..., Iterable[dict[str, Any]]]]:
-        """Return the search for a budget by attribute loss, the largest over attributes."""
+        """Return the search for the budget at which the attribute loss, the largest over attributes, meets a target."""
         from epsilometer.studies.anonymity.calibrating import calibrate
 
         return {"attribute": calibrate}

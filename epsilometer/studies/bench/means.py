@@ -1,8 +1,8 @@
-"""Broken private means that reveal the count of numbers (DP-Auditorium; arXiv:2509.07055, section 5).
+"""Faulty private averages: they reveal how many numbers were averaged (DP-Auditorium; arXiv:2509.07055, section 5).
 
-The two inputs are the lists (0) and (0, 1). The mean gets noise of scale 2 / (n epsilon), which would be private if the
-count n were public. The noisy count is max(1e-12, n + Laplace(2 / epsilon)). All three variants reveal something about
-the count, so their loss exceeds epsilon.
+The two inputs are the lists (0) and (0, 1). The average gets noise of scale 2 / (n epsilon), which would be private if
+the count n were public. The noisy count is max(1e-12, n + Laplace(2 / epsilon)). All three variants reveal something
+about the count, so their loss exceeds epsilon.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ORIGIN = "arXiv:2509.07055, google-research/dp_sequential_test"
 
 
 def true_count(name: str, epsilon: float, noise: Literal["laplace", "normal"]) -> KnownMechanism:
-    """Return NonDPLaplace1 or NonDPGaussian1. Mean and noise scale both use the true count."""
+    """Return NonDPLaplace1 or NonDPGaussian1. Average and noise scale both use the true count."""
     scales = [2 / (n * epsilon) for n in _COUNTS]
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:
@@ -49,7 +49,7 @@ def true_count(name: str, epsilon: float, noise: Literal["laplace", "normal"]) -
 
 
 def noisy_scale(epsilon: float) -> KnownMechanism:
-    """Return NonDPLaplace2. The mean uses the true count, the noise scale uses the noisy count."""
+    """Return NonDPLaplace2. The average uses the true count, the noise scale uses the noisy count."""
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:
         n = np.maximum(_LEAST, _COUNTS[which] + rng.laplace(scale=2 / epsilon, size=count))

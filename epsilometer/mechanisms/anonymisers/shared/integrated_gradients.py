@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 STEPS, PUBLISHED_STEPS = 16, 50
 MOST_STEPS = 100  # limit, since some texts never become complete, and each doubling costs as much as all earlier passes
-# Most pieces per pass, enough for a whole CPU; fewer if memory is short. Fixed, because kernels differ by the pass's
-# shape.
+# Largest number of pieces in a pass, enough to keep a whole CPU busy; a pass has fewer if memory is short. The numbers
+# are fixed, because torch's kernels, and so the rounding of scores, depend on the shape of a pass.
 PIECES = {"cpu": 1536, "cuda": 1 << 17}
 # Lengths are padded to multiples of this, so that few shapes occur on a GPU, where texts of similar length share a
 # pass. On the CPU a pass contains one text, without padding.
@@ -168,9 +168,9 @@ class _Line:
 
 
 def _fitting(classifier: Any, width: int, least: int = 1) -> int:
-    """Return the rows of a pass: few enough that the activations of all layers fit in memory for the gradient.
+    """Return the number of rows of a pass. The activations of all layers, which the gradient needs, must fit in memory.
 
-    least: fewest rows if memory allows.
+    least: the smallest result, unless memory allows only fewer rows.
     """
     from epsilometer.models.memory import activations
 

@@ -1,9 +1,9 @@
 """Stage downstream@cell: what classifiers learn and infer from a cell's rewritten texts.
 
-All classifiers and regressions are trained on rewritten texts and tested on clean texts, as in TeDA. Classifiers of
-tasks are also tested on rewritten texts, as in 1-Diffractor. Two attackers of an attribute are tested on rewritten
-texts, because an attacker sees the releases. The static attacker is trained on clean texts (1-Diffractor), the adaptive
-attacker on rewritten texts.
+For every label, a classifier (for numbers, a regression) is trained on rewritten texts and tested on clean texts, as in
+TeDA. It is also tested on rewritten texts, for a task as in 1-Diffractor. For an attribute, this classifier is the
+adaptive attacker. A second attacker of an attribute, the static one, is trained on clean texts (1-Diffractor) and
+tested on rewritten texts, because an attacker sees the releases.
 """
 
 from __future__ import annotations

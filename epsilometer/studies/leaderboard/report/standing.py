@@ -69,8 +69,7 @@ class Board:
     ) -> list[float] | None:
         """Return the values of a row's figure, one per split; None if the row does not have the figure.
 
-        size: the index in SIZES of the number of blocks that the learner was trained on; by_law: True for learners that
-        use the law.
+        size: the learner was trained on SIZES[size] blocks; by_law: True for learners that use the law.
         """
         of = {name: row[name] for name in _OF_BUDGET}
         some = self.figures.filter(**of, figure=figure, by_law=by_law)
@@ -78,7 +77,7 @@ class Board:
         return some["values"][size].to_list() if len(some) > size else None
 
     def one_text(self, lengths: str) -> float:
-        """Return the mean cosine of one sentence for all, on sets of these lengths."""
+        """Return the mean cosine of texts and one sentence that replaces all of them; lengths: the kind of sets."""
         return float(self.frontiers.filter(lengths=lengths)["one_text"][0])
 
 
@@ -95,7 +94,7 @@ def _part(dataset: str, name: str) -> Path:
 def _board(results: Results[LeaderboardParams], dataset: str) -> Board:
     cells = {name: cell for name, cell in results.params.leaderboard_cells.items() if cell.dataset == dataset}
     done = [name for name in cells if results.has(rows_path(name)) and results.has(figures_path(name))]
-    # The attacks do not use the length of a text, so their losses for texts of any length are left out.
+    # The attacks ignore the length of a text. So on sets of any lengths their losses are too small, and are left out.
     unseen = (pl.col("lengths") == ANY) & (pl.col("by") == BY_ATTACKS)
     rows = results.tables([rows_path(name) for name in done], ROWS).filter(~unseen.fill_null(False))
     figures = pl.concat(
@@ -121,7 +120,7 @@ def _of_cell(results: Results[LeaderboardParams], name: str, cell: LeaderboardCe
 
 
 def standings(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows in the order of a table, without repeats, with their tiers at the second budget.
+    """Return the rows in the order of the report's table, each once, with their tiers at the second budget (`TAIL`).
 
     rows: schema `ROWS`; figures: schema `FIGURES`, with the columns `mechanism` and `loss`. The result has more columns
     than `ROWS`:
@@ -130,7 +129,7 @@ def standings(rows: pl.DataFrame, figures: pl.DataFrame) -> pl.DataFrame:
     - `above`, the mechanisms whose cosine is significantly smaller;
     - `teaches_more`, the mechanisms from whose releases a classifier learns significantly less;
     - `tail_binds`, whether delta at 4 nats limits the budget;
-    - `repeated`, the other losses at which the row repeats, each with its tier there.
+    - `repeated`, the other target losses at which the row is the same, each with the row's tier at that loss.
 
     These rows have no tier:
 

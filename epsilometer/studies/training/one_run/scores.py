@@ -12,9 +12,9 @@ are broken by a separate random stream, independent of the coins. Each bound is 
 - `steinke`: the epsilon at delta by Steinke, Nasr and Jagielski 2023 (`coins`), valid for any mechanism;
 - `f-dp`: the epsilon at delta by Mahloujifar, Melis and Chaudhuri 2024 (`fdp`), valid for any mechanism. This bound is
   much larger than `steinke` for a delta near 1 / canaries;
-- `gaussian`: the epsilon at delta of the strongest Gaussian mechanism whose whole curve is refuted. This bound is
-  larger still, but valid only if the audited mechanism has the curve of a Gaussian. A training with sampled batches
-  has such a curve only approximately, and only with very many steps.
+- `gaussian`: the epsilon at delta of N(0, 1) against N(mu, 1), for the largest mu whose whole curve is refuted. This
+  bound is larger still, but valid only if the audited mechanism has the curve of a Gaussian. A training with sampled
+  batches has such a curve only approximately, and only with very many steps.
 
 A claim is tested by its whole curve. This can refute claims that a bound on epsilon at one delta cannot refute.
 """

@@ -44,7 +44,7 @@ def table(
     """Return a row (schema `CANDIDATES`) for each noise level and size of candidate sets.
 
     of:     the data set and mechanism, which identify the rows.
-    pools:  the texts' gradients; one pool per part if each part has its own draw.
+    pools:  the texts' gradients; one pool in all, or one per part (tensor) if each part has its own draw.
     noises: the noise at each level; level None means no noise.
     words:  [texts], the number of words of each text in the pool.
     seed:   the name of the random streams.

@@ -22,10 +22,10 @@ one von Mises-Fisher draw, f(p0) = P(W > c), where P(U > c) = p0.
 **Two texts.** For Gaussian noise, the likelier text is the source with probability Phi(distance / 2 sigma), where
 distance is the distance between the two clipped gradients. For a von Mises-Fisher draw y, let u and u' be the
 directions of the two gradients in R^d, u that of the source. Then y = W u + sqrt(1 - W^2) q, with q uniform on the unit
-vectors orthogonal to u. Let e be the unit vector along u - u', a = e'u = |u - u'| / 2, and r the cosine of a uniform
-direction of R^(d-1). The source is the likelier text if e'y > 0, with probability
+vectors orthogonal to u. Let e be the unit vector along u - u', a = <e, u> = |u - u'| / 2, and r the cosine of a
+uniform direction of R^(d-1). The source is the likelier text if <e, y> > 0, with probability
 
-    P(e'y > 0) = P(r < W a / sqrt((1 - W^2)(1 - a^2))).
+    P(<e, y> > 0) = P(r < W a / sqrt((1 - W^2)(1 - a^2))).
 
 This is one integral over W, because r^2 is a Beta(1/2, (d-2)/2) variable.
 """

@@ -1,9 +1,9 @@
 """Canaries that are gradients: an audit of a training's noise and sampling by the strongest adversary, without a model.
 
-Each canary has its own axis. When its text enters a batch, its gradient has length `LENGTH` along this axis. Clipping
-reduces this length to the clipping length, and scaling reduces it to about 1. One fair coin per canary decides whether
-it is included (neighbours added or removed), or which of two directions its gradient has (neighbours replaced). All
-other texts share one gradient, along one further axis.
+Each canary is a text whose gradient has length `LENGTH` along an axis of its own. Clipping reduces this length to the
+clipping length, and scaling reduces it to about 1. One fair coin per canary decides whether it is included (neighbours
+added or removed), or which of two directions its gradient has (neighbours replaced). All other texts share one
+gradient, along one further axis.
 
 A white-box adversary sees every update and reads canary i from coordinate i. Let x_t be this coordinate at step t, in
 units in which an included canary adds 1. Gaussian noise is the same on every coordinate, so other dimensions can be
@@ -21,7 +21,8 @@ gradients are useless for real texts, so no model is trained on them.
 - `placed`, for fixed batches: the sum of x over the steps of the canary's own batch. This score is for an adversary who
   knows the order of batches, as accountants of fixed batches assume. So the score cannot refute a claim that assumes a
   secret order.
-- `spread`: the largest x_t minus the smallest, which reveals inclusion if all steps have the same noise.
+- `spread`: the largest x_t minus the smallest. If all steps wrongly have the same noise, it cancels in this difference,
+  which then reveals inclusion.
 """
 
 from __future__ import annotations

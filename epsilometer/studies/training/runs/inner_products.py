@@ -230,7 +230,10 @@ def _normed(call: _Call, like: Tensor) -> Tensor:
 
 
 def _losses(model: SharedModel, texts: Tensor, labels: Tensor) -> Tensor:
-    """Return the losses [B]. Positions and token types are given for each text, so that each text has its own rows."""
+    """Return the losses [B].
+
+    Positions and token types are passed once per text, so that the calls of their embedding layers have a row per text.
+    """
     count, length = texts.shape[:2]
     into: dict[str, Tensor] = {"position_ids": torch.arange(length, device=texts.device).expand(count, length)}
     if model.architecture == "bert":
@@ -316,7 +319,7 @@ class _Outer(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, back: Tensor, into: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Return <G, Y> [B] and |G|^2 [B], from back [B, T, m], into [B, T, n] and the target Y [m, n]."""
+        """Return <G, Y> [B] and |G|^2 [B]. `back` is [B, T, m], `into` is [B, T, n], and `target` is Y [m, n]."""
         read = into @ target.T
         of_back, of_into = (factor @ factor.transpose(1, 2) for factor in (_wide(back), _wide(into)))
         square = (of_back * of_into).sum((1, 2)).to(back.dtype)
@@ -326,7 +329,7 @@ class _Outer(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Return the derivatives, with respect to back and into, of the sum of the results times their slopes [B]."""
+        """Return the derivatives of sum(results * slopes) with respect to `back` and `into`; each slope is [B]."""
         back, into, of_back, of_into, target, read = ctx.saved_tensors
         inner, square = (slope[:, None, None] for slope in slopes)
         by_back = (2 * square * of_into) @ back + inner * read
@@ -335,7 +338,10 @@ class _Outer(torch.autograd.Function):
 
 
 def _wide(rows: Tensor) -> Tensor:
-    """Return rows in float64 if they may belong to several texts, whose gradients may nearly cancel."""
+    """Return rows [B, T, numbers], in float64 if B is 1.
+
+    A single row may hold the tokens of several texts (`_joined`), whose gradients may nearly cancel.
+    """
     return rows.double() if len(rows) == 1 else rows
 
 

@@ -38,7 +38,7 @@ class LiRA:
     online: bool = True
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """Raise UserError if fewer than 2 shadow models were trained without some example.
+        """Raise UserError unless each example has at least 2 shadow models that were trained without it.
 
         With `online`, each example also needs 2 shadow models that were trained with it.
 
