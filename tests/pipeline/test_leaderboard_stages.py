@@ -59,7 +59,7 @@ leaderboard:
   datasets: {requests: {task: intent, texts: 60, tested: 20, sets: 3}}
   mechanisms:
     coin: {resource: texts, epsilons: [0.001, 10]}
-    exemplars: {resource: public, epsilons: [0.05, 20], settings: {m: 16}}
+    exemplars: {resource: public, epsilons: [0.05, 20], settings: {m: 64}}
     mine: {file: mine.py, epsilons: [0.1, 20]}
     many: {file: MECHANISMS/selection/exemplars.py, resource: public, epsilons: [0.05, 20], settings: {m: 500}}
     never: {file: never.py, epsilons: [1, 2]}
