@@ -336,7 +336,9 @@ def _means(of: Dossier) -> str:
         if named.among != 2 and named.at_most is not None
     ]
     if of.person.texts > 1:
-        most = "nothing is ruled out" if of.person.at_most is None else f"at most {of.person.at_most:g} of 100 guesses"
+        most = "nothing is ruled out"
+        if of.person.at_most is not None:
+            most = f"at most {of.person.at_most:g} of 100 guesses, if the texts are independent of each other"
         said.append(f"For a person with {of.person.texts:,} texts: {most}.")
     return " ".join(said)
 
@@ -390,7 +392,8 @@ def _evidence(of: Dossier) -> list[Block]:
         Paragraph(
             "Guesses: right guesses of 100 between two texts, with the nats in brackets. Rare outputs give a text away "
             f"in more than {SURELY:g} of 100 guesses (δ at 4 nats). All limits are for one text. For a person with n "
-            "texts, the nats are at most n times as many. Rare outputs and attributes may grow faster than n.",
+            "texts that are independent of each other, the nats are at most n times as many. Rare outputs and "
+            "attributes may grow faster than n.",
             "note",
         ),
         Paragraph("Right guesses of 100 about the source of a rewrite, among texts like the audited texts:"),

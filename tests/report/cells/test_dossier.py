@@ -259,7 +259,7 @@ def test_attacks_are_those_that_the_cell_met(project: Path) -> None:
 
 def test_the_loss_alone_divides_by_the_texts_of_a_person(project: Path) -> None:
     html = sheet.page("several", page.blocks(of(project)))
-    assert "For a person with n texts, the nats are at most n times as many" in html
+    assert "texts that are independent of each other, the nats are at most n times as many" in html
     assert "Rare outputs and attributes may grow faster than n" in html
 
 
