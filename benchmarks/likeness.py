@@ -13,7 +13,7 @@ texts, and its own noise. Every figure compares the release, with its weights, w
 - MAUVE: similarity of the two distributions of embeddings, 1 if they are equal (Pillutla et al. 2021, by its authors'
   package), of 800 texts drawn from the release by their weights. A sample is below 1 by chance, too.
 - fluency: mean log-probability of a token under SmolLM2-135M, in nats, of 100 texts drawn in the same way. The first
-  token of a text does not count.
+  token of a text does not count. One fluent sentence for all texts would do well here, and badly in MAUVE and topics.
 - copied: how much nearer a released text is to the nearest of 800 private texts than to the nearest held-out text, by
   cosine. It is 0 on average for a release that repeats no private text. Noisy votes release public texts, so they can
   fail this check only if private texts are among them; the row of private texts shows what a copy would give.

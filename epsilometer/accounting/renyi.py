@@ -79,7 +79,7 @@ def _distinct(directions: Sequence[Step]) -> Iterable[Step]:
 def _epsilons(excesses: Sequence[float], step: Step, steps: int, delta: float) -> list[float]:
     """Return the epsilon from each order 1 + excess, and stop once no higher order can give a smaller epsilon.
 
-    The excesses must ascend. Divergences grow with the order, so most of them need not be computed.
+    The excesses must ascend. Divergences grow with the order, so most divergences are not computed.
     """
     more = [_conversion(excess, delta) for excess in excesses]
     rest = np.minimum.accumulate(more[::-1])[::-1].tolist()
