@@ -1,18 +1,19 @@
 """A private generator: a public language model writes texts, by prompts that are trained on private texts by DP-SGD.
 
-A small causal model is adapted to public texts, without noise, and frozen (`shared/prompted.py`). Only its soft prompts
-P [L, w], one of width w per label, are trained on private texts. Prompt l begins as the mean embedding of the tokens of
-label l's name. Each of N people enters a step with probability q. For a person i with labelled texts x_1..x_k, k <= c
-(`most`), and for the clipping length C (`clip`),
+A small causal model is adapted to public texts, without noise, and frozen (`shared/prompted.py`). Only a vector V is
+trained on private texts: its soft prompts P [L, w], one of width w per label, or low-rank adapters (`rank`) while the
+prompts stay as they are (`shared/trainable.py`). Prompt l begins as the mean embedding of the tokens of label l's name.
+Each of N people enters a step with probability q. For a person i with labelled texts x_1..x_k, k <= c (`most`), and for
+the clipping length C (`clip`),
 
-    g_i = grad_P (1 / k) sum_j -(1 / |x_j|) log p(x_j | P_label(j)),
-    step: P moves by AdamW along (sum over persons drawn of g_i min(1, C / |g_i|) + N(0, sigma^2 C^2)) / (q N).
+    g_i = grad_V (1 / k) sum_j -(1 / |x_j|) log p(x_j | P_label(j); V),
+    step: V moves by AdamW along (sum over persons drawn of g_i min(1, C / |g_i|) + N(0, sigma^2 C^2)) / (q N).
 
-The trained prompts write equally many texts for each label. The training is DP-SGD (Abadi et al. 2016), for generation
+The trained model writes equally many texts for each label. The training is DP-SGD (Abadi et al. 2016), for generation
 controlled by labels (Yue et al. 2023, arXiv:2210.14348), on soft prompts (Duan et al. 2023, arXiv:2305.15594).
 
 Claim, (epsilon, delta), for granularity user or document. Each person has one gradient, over all their counted texts
-and all prompts, and it is clipped. So one person changes a sum by at most C (added or removed) or 2 C (replaced). Each
+and all of V, and it is clipped. So one person changes a sum by at most C (added or removed) or 2 C (replaced). Each
 person enters each of T = epochs / q steps by their own coin, and q is about 1 / batches. sigma is the smallest for
 which the package's accountant proves (epsilon, delta) for all T steps by composed loss distributions (`accounting`).
 Written texts are post-processing.
@@ -20,8 +21,8 @@ Written texts are post-processing.
     replaced:          N is public, and q and T are computed from it.
     added or removed:  N is private. q and T are computed from the public guess `people`.
 
-Assumptions: the support of all releases is the same, since normal noise reaches every prompt and a model writes every
-text with positive probability. Public texts, model, settings and the list of labels are fixed without looking at
+Assumptions: the support of all releases is the same, since normal noise reaches all of V and a model writes every text
+with positive probability. Public texts, model, settings and the list of labels are fixed without looking at
 private texts, and the model was not trained on private texts. Gradients are computed in float32; their rounding depends
 on the other people of a batch, which the claim ignores. Normal noise has no finite pure epsilon.
 """
@@ -47,6 +48,7 @@ from epsilometer.mechanisms.corpora.shared.counting import Counting
 from epsilometer.mechanisms.corpora.shared.private_steps import PrivateSteps, noise_for
 from epsilometer.mechanisms.corpora.shared.prompted import Prompted
 from epsilometer.mechanisms.corpora.shared.public_cells import described, distinct, texts_of
+from epsilometer.mechanisms.corpora.shared.trainable import Adapters, Prompts, Trainable
 from epsilometer.models.embedded import paraphraser
 from epsilometer.models.optimisers import AdamW
 from epsilometer.runtime.progress import track
@@ -58,12 +60,13 @@ _AT_CAPITALS = re.compile(r"(?<=[a-z])(?=[A-Z])|_")  # AddToPlaylist has three w
 
 @component
 class PrivateGenerator(Counting):
-    """A language model with private prompts.
+    """A language model with private prompts or adapters.
 
     resource: public texts: a file with a column `text`, or a list.
     delta:    the claim's delta; it should be far below 1 / (number of people).
     people:   a public guess of the number of people, for neighbours: added or removed.
     batches, epochs: the number of steps per epoch, and of epochs.
+    rank:     rank of the adapters; None: prompts are trained.
     clip, rate: the clipping length of a person's gradient; the learning rate.
     rows:     the number of texts to write.
     writer:   a public causal language model by id or folder; None: the embedded one. seed: seed of its adaptation.
@@ -75,6 +78,7 @@ class PrivateGenerator(Counting):
     people: PositiveInt | None = None
     batches: PositiveInt = 10
     epochs: PositiveInt = 3
+    rank: PositiveInt | None = None
     clip: PositiveFloat = 0.1
     rate: PositiveFloat = 0.03
     rows: PositiveInt = 1000
@@ -109,6 +113,15 @@ class PrivateGenerator(Counting):
         model.adapt(self.public_texts, Noise.named(1, "private generator", self.seed).generator(0))
         return model
 
+    @cached_property
+    def trainable(self) -> Trainable:
+        """What is trained."""
+        prompts = self._prompts()
+        if self.rank is None:
+            return Prompts(self.language, prompts)
+        generator = Noise.named(1, "adapters", self.seed).generator(0)
+        return Adapters(self.language, prompts, self.rank, generator)
+
     def guarantee(self, epsilon: float) -> Guarantee:
         """Epsilon and delta for a unit's texts."""
         unit, neighbours = Granularity(self.unit), Neighbours(self.neighbours)
@@ -121,41 +134,43 @@ class PrivateGenerator(Counting):
 
     def steps(self, units: int, epsilon: float) -> PrivateSteps:
         """Return the steps that keep the claim."""
-        schedule, size = self.schedule(units), max(1, len(self.labels)) * self.language.width
+        schedule, size = self.schedule(units), self.first().size
         sigma = noise_for(epsilon, self.delta, schedule, neighbours=Neighbours(self.neighbours), size=size)
         return PrivateSteps(schedule, sigma, self.clip)
 
-    def first(self) -> Array:
+    def _prompts(self) -> Array:
         """Return the prompts [L, w] before training: names of labels, or the mean of all public texts."""
         if self.labels:
             return self.language.means([_AT_CAPITALS.sub(" ", label) for label in self.labels])
         return self.language.means(self.public_texts).mean(0, keepdims=True)
 
+    def first(self) -> Array:
+        """Return what is trained [d] before training."""
+        return self.trainable.first()
+
     def trained(self, corpus: PrivateCorpus, epsilon: float, generator: np.random.Generator) -> Array:
-        """Return the prompts [L, w] after training on the private texts."""
+        """Return what is trained [d] after training on the private texts."""
         counted, labels = self.eligible(corpus, generator.bytes(32))
         owners = np.arange(len(counted)) if self.unit == "document" else _numbers(counted)
-        steps, prompts = self.steps(self.units(corpus), epsilon), self.first()
+        steps, vector = self.steps(self.units(corpus), epsilon), self.first()
         rows, optimiser = self.language.tokens(counted.texts), AdamW(self.rate)
         for step in track(range(steps.schedule.steps), steps.schedule.steps, "training"):
             batch = steps.batch(len(set(owners.tolist())), generator)
             texts = np.flatnonzero(np.isin(owners, batch))
-            own = self.language.gradients(prompts[labels[texts]], [rows[i] for i in texts])
-            whole = _of_people(
-                own, labels[texts], np.searchsorted(batch, owners[texts]), shape=(len(batch), *prompts.shape)
-            )
-            optimiser.step(prompts.reshape(-1), steps.update(whole, generator), step + 1)
-        return prompts
+            own = self.trainable.gradients(vector, labels[texts], [rows[i] for i in texts])
+            whole = _of_people(own, np.searchsorted(batch, owners[texts]), len(batch))
+            optimiser.step(vector, steps.update(whole, generator), step + 1)
+        return vector
 
     def release(self, corpus: PrivateCorpus, epsilon: float, noise: Noise) -> Release:
         """Return a release as in `CorpusMechanism`."""
         generator = noise.generator(0)
         return self.written(self.trained(corpus, epsilon, generator), generator)
 
-    def written(self, prompts: Array, generator: np.random.Generator) -> Release:
-        """Return the release that prompts [L, w] write. Empty texts are left out."""
-        labels = np.arange(self.rows) % len(prompts)
-        texts = self.language.write(prompts[labels], generator)
+    def written(self, vector: Array, generator: np.random.Generator) -> Release:
+        """Return the release that the model writes with a vector [d]. Empty texts are left out."""
+        labels = np.arange(self.rows) % max(1, len(self.labels))
+        texts = self.trainable.write(vector, labels, generator)
         written = [i for i, text in enumerate(texts) if text]
         names = [self.labels[labels[i]] for i in written] if self.labels else None
         return Release([texts[i] for i in written], np.ones(len(written)), names)
@@ -169,14 +184,8 @@ def _numbers(corpus: PrivateCorpus) -> NDArray[np.int64]:
     return np.array([place[person] for person in corpus.people], np.int64)
 
 
-def _of_people(
-    own: Array, labels: NDArray[np.int64], people: NDArray[np.int64], *, shape: tuple[int, int, int]
-) -> Array:
-    """Return the gradients [people, L w] of people: the mean over each person's texts.
-
-    own: [n, w], the texts' gradients with respect to the prompts of their labels.
-    """
-    out = np.zeros(shape, np.float32)
-    np.add.at(out, (people, labels), own)
-    counts = np.maximum(np.bincount(people, minlength=shape[0]), 1).astype(np.float32)
-    return out.reshape(shape[0], shape[1] * shape[2]) / counts[:, None]
+def _of_people(own: Array, people: NDArray[np.int64], count: int) -> Array:
+    """Return the gradients [count, d] of people: the mean over each person's texts. own: [n, d], of texts."""
+    out = np.zeros((count, own.shape[1]), np.float32)
+    np.add.at(out, people, own)
+    return out / np.maximum(np.bincount(people, minlength=count), 1).astype(np.float32)[:, None]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from epsilometer.accounting.budget import gaussian_for
@@ -16,7 +17,7 @@ from epsilometer.auditing.claims.verdicts import VIOLATED
 from epsilometer.auditing.corpora.checks import check
 from epsilometer.auditing.corpora.publishing import Publication, statement_of
 from epsilometer.core.component import CORPORA, build, find
-from epsilometer.core.corpus_mechanism import PrivateCorpus
+from epsilometer.core.corpus_mechanism import PrivateCorpus, Release
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Neighbours
 from epsilometer.core.randomness import Noise
@@ -106,7 +107,7 @@ def verdict(kind: type[PrivateGenerator], epochs: int, seed: int) -> str:
     coins = np.random.default_rng(seed).random(CANARIES) < 0.5
     audited = generator(kind, neighbours="added or removed", people=500, epochs=epochs)
     noise = Noise.named(1, "canaries", seed)
-    prompt = audited.trained(corpus(*np.flatnonzero(coins).tolist()), EPSILON, noise.generator(0))[0]
+    prompt = audited.trained(corpus(*np.flatnonzero(coins).tolist()), EPSILON, noise.generator(0))
     scores = -prompt[coins], -prompt[~coins]
     table = one_run(*scores, DELTA, claim=[(EPSILON, DELTA)], alpha=ALPHA, guesses=GUESSES, seed=seed)
     return str(table["verdict"][0])
@@ -213,19 +214,64 @@ def test_a_publication_states_epsilon_and_delta_and_the_ledger_adds_both(tmp_pat
     assert stated["rows"] == len(release.texts) == 4
 
 
-@pytest.mark.parametrize("labels", [(), NAMES])
-def test_the_embedded_model_writes_texts_of_each_label(labels: tuple[str, ...]) -> None:
-    mechanism = PrivateGenerator(resource=PUBLIC, labels=labels, rows=4, epochs=1)
-    texts = [f"mine {TOPICS[NAMES[i % 2]][0]} number {i}" for i in range(20)]
-    private = PrivateCorpus(texts, None, [NAMES[i % 2] for i in range(20)] if labels else None)
-    release = mechanism.release(private, 4.0, Noise.named(1, "release"))
-    assert 1 <= len(release.texts) <= 4
-    assert (release.labels is None) == (not labels)
-    again = mechanism.release(private, 4.0, Noise.named(1, "release"))
+def written_twice(**settings: object) -> tuple[PrivateGenerator, Release]:
+    """A mechanism with the embedded model, and its release; the same noise gives the same texts, other noise others."""
+    mechanism = PrivateGenerator(**{"resource": PUBLIC, "rows": 4, "epochs": 1, **settings})
+    labels = [NAMES[i % 2] for i in range(20)] if mechanism.labels else None
+    private = PrivateCorpus([f"mine {TOPICS[NAMES[i % 2]][0]} number {i}" for i in range(20)], None, labels)
+    release, again = (mechanism.release(private, 4.0, Noise.named(1, "release")) for _ in range(2))
     assert list(again.texts) == list(release.texts)
     assert list(mechanism.release(private, 4.0, Noise.operating_system(1)).texts) != list(release.texts)
-    rows = mechanism.language.tokens(texts[:3])
-    prompts = np.repeat(mechanism.first()[:1], 3, axis=0)
-    single = [mechanism.language.gradients(prompts[:1], [row])[0] for row in rows]
-    assert np.allclose(mechanism.language.gradients(prompts, rows), single, atol=1e-5)  # each text has its own gradient
-    assert np.abs(single).max() > 1e-3
+    return mechanism, release
+
+
+@pytest.mark.parametrize(("labels", "rank"), [((), None), (NAMES, None), (NAMES, 2)])
+def test_the_embedded_model_writes_texts_of_each_label(labels: tuple[str, ...], rank: int | None) -> None:
+    mechanism, release = written_twice(labels=labels, rank=rank)
+    assert 1 <= len(release.texts) <= 4
+    assert (release.labels is None) == (not labels)
+    assert mechanism.steps(20, 4.0).schedule.steps == 10
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+def test_each_text_has_its_own_gradient(rank: int | None) -> None:
+    """Each is that of the text alone, and of the change of its loss along a direction (central differences)."""
+    mechanism = PrivateGenerator(resource=PUBLIC, labels=NAMES, rank=rank)
+    rows = mechanism.language.tokens(["a text", "another text that is longer", "short"])
+    labels, draws = np.array([0, 1, 0]), np.random.default_rng(0)
+    vector = mechanism.first() + draws.normal(0, 0.01, mechanism.first().shape).astype(np.float32)
+    own = mechanism.trainable.gradients(vector, labels, rows)
+    single = [mechanism.trainable.gradients(vector, labels[[i]], [rows[i]])[0] for i in range(3)]
+    assert np.allclose(own, single, atol=1e-5)
+    along = (single[1] / np.linalg.norm(single[1])).astype(np.float32)
+    ahead, behind = (loss_of(mechanism, vector + sign * 0.01 * along, 1, rows[1]) for sign in (1, -1))
+    assert (ahead - behind) / 0.02 == pytest.approx(np.linalg.norm(single[1]), rel=0.02)
+
+
+def loss_of(mechanism: PrivateGenerator, vector: NDArray[np.float32], label: int, row: list[int]) -> float:
+    """The mean loss of a text's tokens, computed with the whole weights W + B A instead of adapters."""
+    language = mechanism.language
+    prompts = PrivateGenerator(resource=PUBLIC, labels=NAMES)
+    vars(prompts)["language"] = language
+    start = prompts.first()
+    if mechanism.rank is None:
+        return float(language.losses(torch.from_numpy(vector.reshape(len(NAMES), -1)[[label]]), [row])[0])
+    kept, place = list[tuple[torch.Tensor, torch.Tensor]](), 0
+    for block in language.network.transformer.h:
+        weight = block.attn.c_attn.weight  # [in, out]
+        a = vector[place : (place := place + 2 * weight.shape[0])].reshape(2, -1)
+        b = vector[place : (place := place + 2 * weight.shape[1])].reshape(-1, 2)
+        kept.append((weight, weight.detach().clone()))
+        weight.data += torch.from_numpy((b @ a).T)
+    loss = float(language.losses(torch.from_numpy(start.reshape(len(NAMES), -1)[[label]]), [row])[0])
+    for weight, before in kept:
+        weight.data.copy_(before)
+    assert place == vector.size
+    return loss
+
+
+def test_a_model_without_these_projections_gets_no_adapters() -> None:
+    mechanism = generator(rank=2)
+    mechanism.language.network = torch.nn.Linear(2, 2)
+    with refused("EPS-M122"):
+        mechanism.first()

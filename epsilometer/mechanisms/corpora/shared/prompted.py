@@ -62,7 +62,7 @@ class Prompted:
         for batch in track(
             list(_shuffled(rows, generator)), _EPOCHS * -(-len(rows) // _BATCH), "adapt to public texts"
         ):
-            loss = self._losses(self._on_device(means[near[batch]].mean(1)), [rows[i] for i in batch]).mean()
+            loss = self.losses(self._on_device(means[near[batch]].mean(1)), [rows[i] for i in batch]).mean()
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
@@ -71,13 +71,19 @@ class Prompted:
     def gradients(self, prompts: NDArray[np.float32], rows: Sequence[Tokens]) -> NDArray[np.float32]:
         """Return the gradient [n, width] of each text's mean loss with respect to its own prompt [n, width]."""
         out = np.empty_like(prompts)
+        for some, own, tokens in self.batches(prompts, rows):
+            losses = self.losses(own.requires_grad_(True), tokens)
+            out[some] = torch.autograd.grad(losses.sum(), own)[0].cpu().numpy()
+        return out
+
+    def batches(
+        self, prompts: NDArray[np.float32], rows: Sequence[Tokens]
+    ) -> Iterator[tuple[NDArray[np.int64], Tensor, list[Tokens]]]:
+        """Yield the indices, prompts and tokens of texts of like length, some at a time."""
         order = np.argsort([len(row) for row in rows], kind="stable")
         for start in range(0, len(rows), _ROWS):
             some = order[start : start + _ROWS]
-            own = self._on_device(prompts[some]).requires_grad_(True)
-            losses = self._losses(own, [rows[i] for i in some])
-            out[some] = torch.autograd.grad(losses.sum(), own)[0].cpu().numpy()
-        return out
+            yield some, self._on_device(prompts[some]), [rows[i] for i in some]
 
     @torch.inference_mode()
     def write(self, prompts: NDArray[np.float32], generator: np.random.Generator) -> list[str]:
@@ -106,7 +112,7 @@ class Prompted:
         at = generator.random(len(ends))[:, None] * ends[:, -1:]
         return self.model.outputs[np.minimum((ends <= at).sum(1), ends.shape[1] - 1)]
 
-    def _losses(self, prompts: Tensor, rows: Sequence[Tokens]) -> Tensor:
+    def losses(self, prompts: Tensor, rows: Sequence[Tokens]) -> Tensor:
         """Return the mean loss [n] of the tokens of each text after its prompt [n, width]."""
         longest = max(map(len, rows))
         there = torch.tensor([[i < len(row) for i in range(longest)] for row in rows], device=prompts.device)
