@@ -102,21 +102,26 @@ def rows_of(name: str) -> list[str]:
     return [*_rows(scores)]
 
 
-def labelled_texts() -> dict[str, tuple[pl.DataFrame, str]]:
-    """Return, for each data set, its labelled texts and the column of its labels."""
+def all_texts() -> dict[str, tuple[pl.DataFrame, str]]:
+    """Return, for each data set, its labelled texts and the column of its labels. Requests are MOST generated texts."""
     messages = read(MESSAGES, labels=["question"]).filter(pl.col("text").str.split(" ").list.len().is_between(5, 25))
     return {
-        "SNIPS": _few(pl.read_parquet(DATA / "snips.parquet").filter(split="train"), "intent"),
-        "SST-2": _few(pl.read_parquet(DATA / "sst2.parquet").filter(split="train"), "sentiment"),
-        "clothing": _few(pl.read_parquet(DATA / "womens_clothing.parquet").filter(split="train"), "sentiment"),
-        "requests": _few(read(QUERIES, labels=["intent"], request=GeneratorRequest(0, MOST, "queries")), "intent"),
-        "messages": _few(messages, "question"),
+        "SNIPS": _labelled(pl.read_parquet(DATA / "snips.parquet").filter(split="train"), "intent"),
+        "SST-2": _labelled(pl.read_parquet(DATA / "sst2.parquet").filter(split="train"), "sentiment"),
+        "clothing": _labelled(pl.read_parquet(DATA / "womens_clothing.parquet").filter(split="train"), "sentiment"),
+        "requests": _labelled(read(QUERIES, labels=["intent"], request=GeneratorRequest(0, MOST, "queries")), "intent"),
+        "messages": _labelled(messages, "question"),
     }
 
 
-def _few(texts: pl.DataFrame, label: str) -> tuple[pl.DataFrame, str]:
-    labelled = texts.drop_nulls(label).unique("text", keep="first", maintain_order=True)
-    return labelled.select("text", "split", label).sample(min(MOST, len(labelled)), seed=0), label
+def labelled_texts() -> dict[str, tuple[pl.DataFrame, str]]:
+    """Return the same, of at most MOST texts of each data set."""
+    return {name: (texts.sample(min(MOST, len(texts)), seed=0), label) for name, (texts, label) in all_texts().items()}
+
+
+def _labelled(texts: pl.DataFrame, label: str) -> tuple[pl.DataFrame, str]:
+    distinct = texts.drop_nulls(label).unique("text", keep="first", maintain_order=True)
+    return distinct.select("text", "split", label), label
 
 
 def _releases(draw: Draw, other: Data, encode: Encoding) -> Iterator[tuple[str, Release]]:

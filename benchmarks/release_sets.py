@@ -2,8 +2,9 @@
 
 As in `benchmarks.release`, private texts of one person each are released by `vote_histogram` under a pure epsilon by
 replacement, with 2,000 unlabelled public texts of the same data set (no domain shift) or of another one (domain shift).
-Each data set is a sample of at most 6,800 texts. A seed draws public, private and 800 test texts from it, and the
-noise. All constants are those that were chosen on SNIPS. Figures are macro F1 on the test texts, of a head (logistic
+A seed draws public, test and up to 3,000 private texts from a sample of at most 6,800 texts of a data set, and the
+noise. In the rows `all`, private texts are all other texts of the data set. All constants are those that were chosen on
+SNIPS. Figures are macro F1 on the test texts, of a head (logistic
 regression on the embeddings), and of logistic regression and naive Bayes on the words. The head alone is trained where
 the domain shifts.
 
@@ -24,7 +25,7 @@ from multiprocessing import get_context
 import numpy as np
 
 from benchmarks.evolution import Encoding
-from benchmarks.likeness import SHIFTED, labelled_texts
+from benchmarks.likeness import SHIFTED, all_texts, labelled_texts
 from benchmarks.release import (
     ALL,
     EPSILONS,
@@ -49,7 +50,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.corpora.shared.public_cells import PublicTexts
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 
-NUMBERS = (300, 1000, 3000)
+NUMBERS = (300, 1000, 3000, 0)  # the number 0 means all texts
 OTHERS = tuple(name for name in SHIFTED if name != "SNIPS")
 SHIFTED_AT = (0.25, 1.0, 4.0)
 
@@ -59,8 +60,8 @@ _SAID = "Macro F1. `over ...`: how much better the head is than with public text
 
 def main() -> None:
     """Write results/release_sets."""
-    for few, label in labelled_texts().values():
-        Data(few, label)  # embeds the texts once
+    for texts, label in all_texts().values():
+        Data(texts, label)  # embeds the texts once
     lines = head("What released corpora teach, by data set", "release_sets", _ABOUT)
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         of_sets = dict(zip(OTHERS, pool.map(scores_of, OTHERS), strict=True))
@@ -74,15 +75,21 @@ def main() -> None:
 
 def scores_of(name: str) -> list[Scores]:
     """Return the scores of each seed on a data set."""
-    sets = labelled_texts()
+    sets, few = all_texts(), labelled_texts()
     data, other = (Data(*sets[each]) for each in (name, SHIFTED[name]))
     encode = Encoding([data.encode, other.encode])
-    return over_seeds(partial(of_seed, name, data, other.others, encode, names_of(data.labels)))
+    among, shifted = (few[each][0]["text"].to_list() for each in (name, SHIFTED[name]))
+    return over_seeds(partial(of_seed, name, data, encode, names_of(data.labels), among=among, others=shifted))
 
 
-def of_seed(name: str, data: Data, others: Sequence[str], encode: Encoding, names: Array, seed: int) -> Scores:
-    """Return the scores of one seed. others: texts of another data set; names: vectors of the labels' names, [L, d]."""
-    draw, scores = Draw(data, seed, data.others), Scores()
+def of_seed(
+    name: str, data: Data, encode: Encoding, names: Array, seed: int, *, among: Sequence[str], others: Sequence[str]
+) -> Scores:
+    """Return the scores of one seed.
+
+    among: texts to draw from; others: those of another data set; names: vectors of the labels' names, [L, d].
+    """
+    draw, scores = Draw(data, seed, among), Scores()
     order = np.random.default_rng(seed).permutation(len(others))[:PUBLIC].tolist()
     shifted = PublicTexts.of([others[i] for i in order], encode, 0)
     votes = VoteHistogram(resource=tuple(shifted.texts), labels=data.labels).on(shifted)
@@ -95,7 +102,8 @@ def of_seed(name: str, data: Data, others: Sequence[str], encode: Encoding, name
     put(ALL, "", "", data.true_labels(draw.public.texts))
     put(NONE, "", "", draw.by_name(names))
     for n in (n for n in NUMBERS if n <= len(draw.private)):
-        corpus, shown = draw.corpus(draw.private[:n]), f"{n:,}"
+        corpus = draw.corpus(draw.private[: n or None])
+        shown = f"{n:,}" if n else f"all {len(corpus):,}"
         put("private texts as they are", shown, "", data.true_labels(corpus.texts))
         for epsilon in EPSILONS:
             noise = Noise.named(1, "release sets", seed, n, epsilon)
