@@ -47,8 +47,8 @@ _SAID = (
     "texts labelled by hand, `over names`: against the generator without private texts, on the same seeds."
 )
 _SPEED = (
-    "Seconds of processor time (training: on 1,000 private texts), and tokens written per second of processor time, with "
-    "99 % intervals."
+    "Seconds of processor time (training: on 1,000 private texts), and tokens written per second of processor time, "
+    "with 99 % intervals."
 )
 
 

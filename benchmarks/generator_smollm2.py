@@ -19,8 +19,8 @@ from benchmarks.shared.pages import RESULTS, head, table, write
 _ABOUT = "One thread, one seed."
 _SAID = "Macro F1 of a head on 800 clean texts."
 _SPEED = (
-    "Seconds of processor time, the budgets in turn (training: on 1,000 private texts), and tokens written per second of "
-    "processor time."
+    "Seconds of processor time, the budgets in turn (training: on 1,000 private texts), and tokens written per second "
+    "of processor time."
 )
 
 
