@@ -54,7 +54,6 @@ AUDITING = [
     [
         "deniability",
         "external",
-        "known_loss",
         "one_claim",
         "planning",
         "publication",

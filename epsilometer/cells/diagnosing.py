@@ -1,9 +1,11 @@
-"""Statistics of a cell's outputs, its loss by several estimators, and the trials on which its attacks disagree."""
+"""Checks of an audit: a known loss, statistics of outputs, other estimators, and trials on which attacks disagree."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,14 +16,33 @@ from epsilometer.auditing.claims.stated import read
 from epsilometer.auditing.estimation.successes import Rates, estimate
 from epsilometer.auditing.results.diagnostics import composed, describe, disagreements
 from epsilometer.auditing.schemas import DISAGREEMENTS, ESTIMATORS, GUESSES, OUTPUTS
+from epsilometer.auditing.text_audit import audit
+from epsilometer.auditing.trials.design import Design
 from epsilometer.cells.params import TextsParams
 from epsilometer.cells.reading import rewrites, trials
 from epsilometer.cells.tables import stated_path
 from epsilometer.core import tables
 from epsilometer.core.guarantees import stored
+from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
 from epsilometer.project.paths import audited_texts
 
 SCHEMAS = {"outputs": OUTPUTS, "estimators": ESTIMATORS, "disagreements": DISAGREEMENTS}
+
+
+def known_losses(epsilons: Sequence[float], trials: int, alpha: float, seed: int) -> pl.DataFrame:
+    """Return the audit's table for two-text randomised response at these epsilons, by the likelihood attack.
+
+    Randomised response on a list of two texts keeps the text with probability e^epsilon / (e^epsilon + 1), and the
+    optimal adversary guesses the text that it sees, so the loss is exactly epsilon (Warner 1965). The whole audit, from
+    trials to estimate, must give a loss at or slightly below epsilon.
+    """
+    texts = ["the meeting is on", "the meeting is off"]
+    with tempfile.TemporaryDirectory() as folder:
+        public = Path(folder) / "texts.parquet"
+        pl.DataFrame({"text": texts}).write_parquet(public)
+        mechanism = RandomizedResponse(resource=public)
+        design = Design(temperature=0, alpha=alpha, seed=seed)
+        return audit(texts, mechanism, epsilons, ["likelihood"], trials=trials, design=design)
 
 
 def diagnosed(params: TextsParams) -> dict[str, pl.DataFrame]:

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from epsilometer.auditing import known_loss
 from epsilometer.auditing.claims.stated import read as read_stated
 from epsilometer.auditing.results.estimates import Attacked, estimates
 from epsilometer.auditing.schemas import ESTIMATES, GUESSES, REWRITES
 from epsilometer.cells.adversaries import attacks
-from epsilometer.cells.diagnosing import SCHEMAS, diagnosed
+from epsilometer.cells.diagnosing import SCHEMAS, diagnosed, known_losses
 from epsilometer.cells.params import TextsParams
 from epsilometer.cells.params import read as read_params
 from epsilometer.cells.reading import trials
@@ -32,7 +31,7 @@ def main() -> None:
     """
     params = read_params()
     control = params.instrument
-    table = known_loss.check(control.epsilons, control.trials, params.audit.alpha, params.audit.seed)
+    table = known_losses(control.epsilons, control.trials, params.audit.alpha, params.audit.seed)
     tables.write(table, "data/instrument.parquet", {})
     rows = estimates((attacked for name in params.cells for attacked in _attacked(params, name)), params.audit.alpha)
     tables.write(pl.DataFrame(rows, schema=dict(ESTIMATES)), "data/estimates.parquet", ESTIMATES)
