@@ -67,7 +67,7 @@ class Results(Generic[P]):
 
     @property
     def examples(self) -> list[str]:
-        """The names of data sets whose examples may be shown: public, or screened (by `screening.harmless`)."""
+        """The names of data sets whose examples may be shown: public, or screened (by `cells.examples.harmless`)."""
         return [name for name, dataset in self.params.datasets.items() if dataset.public or dataset.screened]
 
     def texts(self, dataset: str) -> list[str]:

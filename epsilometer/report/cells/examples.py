@@ -1,7 +1,11 @@
-"""The most recognisable rewrites of data sets that may be shown, at the budget a reader would choose."""
+"""The most recognisable rewrites of data sets that may be shown, at the budget a reader would choose.
+
+People's texts are screened: texts with a name, number, address or offensive word are not shown.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
@@ -12,7 +16,6 @@ from epsilometer.auditing.worth.leakage import Identifier, identifiers
 from epsilometer.report.cells.first_screen import chosen, decisions
 from epsilometer.report.cells.results import TextResults
 from epsilometer.report.rows import strongest
-from epsilometer.report.screening import harmless
 from epsilometer.report.section import Section
 from epsilometer.report.table import Table
 from epsilometer.report.wording import at_budget, listed
@@ -21,6 +24,13 @@ from epsilometer.text.words import words
 SHOWN = 3  # texts per data set
 _WORDS = 4  # maximum number of listed words of a text
 _TOGETHER = 10  # number of trials to screen at a time
+_EXPOSED = re.compile(r"[\d@#]|https?:|www\.|\w\.(com|org|net|edu|gov)\b", re.IGNORECASE)
+# Beginnings of swear words, and of words about sex, violence, drugs and self-harm.
+_STRONG = (
+    *("fuck", "shit", "bitch", "bastard", "asshole", "cunt", "dick", "piss", "slut", "whore", "damn", "crap", "nigg"),
+    *("fag", "retard", "sex", "porn", "nude", "naked", "rape", "molest", "abus", "kill", "murder", "suicid", "stab"),
+    *("cocaine", "heroin", "meth", "weed", "drunk"),
+)
 
 
 def section(results: TextResults) -> Section | None:
@@ -94,6 +104,23 @@ def screened(named: Sequence[int], shown: Callable[[int], Sequence[str]]) -> tup
             break
     shown_first = shown_first[:SHOWN]
     return shown_first, named.index(shown_first[-1]) + 1 - len(shown_first) if shown_first else len(named)
+
+
+def harmless(texts: Sequence[str]) -> list[bool]:
+    """Return, for each text, True if it may be shown. Loads the tagger if a text passes the patterns.
+
+    The embedded tagger finds names, as runs of proper nouns. Presidio's recognisers and a wider pattern (any digit,
+    `#`, `@` or web address) find addresses and numbers. A name that the tagger takes for a common noun is missed, so
+    screened texts are not anonymous.
+    """
+    plain = [not _EXPOSED.search(text) and not any(word.startswith(_STRONG) for word in words(text)) for text in texts]
+    left = [text for text, may in zip(texts, plain, strict=True) if may]
+    if not left:
+        return plain
+    from epsilometer.mechanisms.anonymisers.presidio import Presidio  # its libraries load slowly
+
+    matches = iter(Presidio().matches(left))
+    return [may and not next(matches) for may in plain]
 
 
 def gave_away(text: str, rewrite: str, others: Sequence[str], planted: Sequence[Identifier]) -> str:

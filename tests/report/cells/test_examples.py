@@ -1,6 +1,8 @@
-"""Public rewrites that are recognised most confidently, and the words that revealed them."""
+"""Rewrites that are recognised most confidently, the words that revealed them, and the screening of people's texts."""
 
 from __future__ import annotations
+
+import pytest
 
 from epsilometer.auditing.worth.leakage import Identifier
 from epsilometer.report.cells import examples
@@ -84,3 +86,27 @@ def test_a_harmless_text_is_withheld_where_its_rewrite_is_not() -> None:
 
 def test_where_no_text_is_harmless_none_is_shown() -> None:
     assert examples.screened([0, 1], lambda trial: ("call me at 555 0199", "")) == ([], 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my name is Priya Raman and i like tea",
+        "ask Michael about the game",
+        "write to me at me@example.org please",
+        "my number is 801 555 0134",
+        "i was born in 1998",
+        "look at www.example.com for more",
+        "follow @someone there",
+        "what the fuck was that",
+        "he was KILLED in the movie",
+    ],
+)
+def test_what_could_expose_or_offend_is_withheld(text: str) -> None:
+    assert examples.harmless([text]) == [False]
+
+
+def test_everyday_messages_are_shown_and_each_is_judged_by_itself() -> None:
+    plain = ["that sounds like a lot of fun", "i like to read books and hike"]
+    assert examples.harmless([plain[0], "call 555 0134", plain[1]]) == [True, False, True]
+    assert examples.harmless([]) == []
