@@ -32,6 +32,7 @@ from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.auditing.identifiers.planting import plant
 from epsilometer.core import resource_limits
 from epsilometer.core.errors import UserError
+from epsilometer.core.tables import Schema
 from epsilometer.mechanisms.anonymisers.endpoint import Endpoint
 from epsilometer.models.endpoint import CONNECT, Address
 from epsilometer.models.endpoint_client import EndpointClient
@@ -39,7 +40,6 @@ from epsilometer.models.replies import is_stream
 from epsilometer.models.service import request
 from epsilometer.runtime.progress import note, track
 from epsilometer.studies.deployed.sink import Sink, listening
-from epsilometer.studies.deployed.tables import FAILURES
 from epsilometer.studies.deployed.traces import PlantedValues, readings
 
 KINDS = ("name", "e-mail address", "phone number")
@@ -56,6 +56,18 @@ _FILLER = " The rest of this message only makes it long."
 _LINES = 200  # filler sentences in a long request
 _DIGITS = 9  # a value with at least this number of digits does not occur by chance
 _SETTLE = 0.5  # seconds to wait for requests that the service may still send to the sink
+FAILURES: Schema = {  # a row per place where planted identifiers may appear
+    "place": pl.String,
+    "requests": pl.Int64,  # requests whose identifiers could appear there
+    "shown": pl.Int64,  # requests with at least one identifier that appeared
+    "rate": pl.Float64,  # shown / requests
+    "low": pl.Float64,  # lower bound on the rate
+    "high": pl.Float64,  # upper bound on the rate
+    "whole": pl.Int64,  # requests whose identifiers all appeared
+    "unseen": pl.Float64,  # rate at which none of the requests would show an identifier, with probability alpha
+    "kinds": pl.String,  # kinds of the identifiers that appeared, with counts; null for none
+    "shapes": pl.String,  # shapes of the requests whose identifiers appeared, with counts; null for none
+}
 
 
 @dataclass(frozen=True)
