@@ -1,4 +1,4 @@
-"""The parameters of a profile, as copied to its run's folder.
+"""The parameters of a profile, as copied to its run's folder, and the round of its noise in both.
 
     python -m epsilometer.pipeline.profiles profiles/atis.yaml runs/atis/params.yaml
 
@@ -17,7 +17,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from epsilometer.core import atomic
+import yaml
+
+from epsilometer.core import atomic, tables
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.pipeline import composing
 from epsilometer.pipeline.params import Params, read
@@ -50,6 +52,35 @@ def with_sections(text: str, sections: Mapping[str, Any], heading: str) -> str:
     """Return the text of a parameter file with additional sections at its end, under a heading."""
     lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in sections.items()]
     return "\n".join([text.rstrip("\n"), "", f"# {heading}", *lines, ""])
+
+
+def next_round(folder: Path, params: Params) -> Params:
+    """Ask for fresh noise: add one to `audit.round` in the profile, then in the run's params.yaml, its copy.
+
+    If the process is killed between the two writes, params.yaml has the former round, to which the next call adds one.
+    Returns the new parameters.
+    """
+    files = [folder / "params.yaml"]
+    if folder.parent.name == "runs":
+        files.insert(0, folder / params.root / "profiles" / f"{folder.name}.yaml")
+    for file in filter(Path.is_file, files):
+        tables.write_text(with_round(file.read_text(encoding="utf-8"), params.audit.round + 1), file)
+    return read(folder / "params.yaml")
+
+
+def with_round(text: str, round: int) -> str:
+    """Return a parameter file with another `audit.round`. All other bytes stay, including those of comments."""
+    root = yaml.compose(text)
+    assert isinstance(root, yaml.MappingNode)  # the file was validated before
+    (section,) = (value for key, value in root.value if key.value == "audit")
+    nodes = {key.value: (key, value) for key, value in section.value}
+    if "round" in nodes:
+        place = nodes["round"][1]
+        return f"{text[: place.start_mark.index]}{round}{text[place.end_mark.index :]}"
+    key, value = nodes["seed"]  # a valid file has a seed
+    between = ", " if section.flow_style else f"\n{' ' * key.start_mark.column}"
+    end = value.end_mark.index
+    return f"{text[:end]}{between}round: {round}{text[end:]}"
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.cells.sources import current
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline import rounds
+from epsilometer.pipeline import profiles
 from epsilometer.pipeline.flows.alert import UNKNOWN, WORSE, send_to
 from epsilometer.pipeline.measured import measure
 from epsilometer.pipeline.params import read as read_params
@@ -353,8 +353,8 @@ def test_a_kill_between_a_profile_and_its_run_does_not_part_them(
     with monkeypatch.context() as patch:
         patch.setattr(tables, "write_text", first_alone)
         with pytest.raises(KeyboardInterrupt):
-            rounds.next_round(run, params)
-    rounds.next_round(run, read_params(run / "params.yaml"))
+            profiles.next_round(run, params)
+    profiles.next_round(run, read_params(run / "params.yaml"))
     assert [read_params(file).audit.round for file in (run / "params.yaml", profile)] == [1, 1]
 
 
@@ -402,7 +402,7 @@ def test_a_clock_set_back_gives_no_year_its_level_again(
     ],
 )  # fmt: skip
 def test_the_round_is_written_in_place(before: str, after: str) -> None:
-    assert rounds.with_round(before, 8) == after
+    assert profiles.with_round(before, 8) == after
 
 
 def test_a_packages_new_version_has_a_name(

@@ -27,8 +27,8 @@ from epsilometer.pipeline.measured import losses, measure
 from epsilometer.pipeline.measured import sources as current
 from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.params import read as read_params
+from epsilometer.pipeline.profiles import next_round
 from epsilometer.pipeline.repro import held
-from epsilometer.pipeline.rounds import next_round
 from epsilometer.project.commit import commit
 from epsilometer.reaudit import baseline, drift, history, sources
 from epsilometer.report import page
