@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,6 +13,8 @@ from epsilometer.cli.options import Json, TextOptions, writable
 from epsilometer.cli.output import show, tell
 
 _KINDS = {"mechanisms": "{mechanism}\n  {source}\n  Claim: {claim}", "questions": "{question}\n  {asks}\n  {settings}"}
+_MEASURED = 300  # most texts on which a model's logits are measured
+_USUAL = {"masked": "dp_mlm", "seq2seq": "dp_prompt", "causal": "dp_paraphrase"}  # mechanisms, by kind of model
 
 
 def listed(
@@ -64,14 +67,43 @@ def bounds(
 
     They are measured on public text, and stored with the model.
     """
-    from epsilometer.mechanisms.tokens.shared.measuring import measure_bounds, public_texts
     from epsilometer.models.bounds import destination, store
 
     destination(model, out, replace)  # refused before any work
     if texts is not None:
         public, source = TextOptions().distinct(texts), texts.name
     else:
-        public, source = public_texts(), "the embedded corpora"
-    measured = measure_bounds(model, public, source, mechanism)
+        public, source = _public_texts(), "the embedded corpora"
+    measured = _measured(model, public, source, mechanism)
     file = store(model, measured, out, replace)
     show([{key: measured[key] for key in ("low", "high", "positions", "rule")} | {"kept in": str(file)}], as_json)
+
+
+def _public_texts() -> list[str]:
+    """Return texts of both embedded corpora on which to measure bounds."""
+    from epsilometer.corpora.synthetic import generate
+
+    return [text for name in ("queries", "reviews") for text in generate(name, _MEASURED // 2, 1)["text"]]
+
+
+def _measured(model: str, texts: Sequence[str], source: str, mechanism: str | None) -> dict[str, Any]:
+    """Return the clip bounds of a model, measured on some of these public texts, as `bounds.measure` returns them.
+
+    source: name of the texts' origin. mechanism: name of the mechanism that will use the model, whose prompts are used;
+    None: the usual one for the model's kind. Raises UserError for a mechanism that does not clip logits.
+    """
+    from epsilometer.core.component import build, find
+    from epsilometer.core.errors import UserError
+    from epsilometer.models.bounds import measure
+    from epsilometer.models.causal_lm import has_chat_template
+    from epsilometer.models.generator import architecture
+
+    name = mechanism or ("dp_prompt" if has_chat_template(model) else _USUAL[architecture(model)])
+    definition = find("mechanisms", name, "rewrite")
+    if not hasattr(definition, "logits"):
+        raise UserError(
+            f"{name} does not clip logits; set --mechanism to one of {', '.join(_USUAL.values())}", "EPS-M078"
+        )
+    few = texts[:: max(1, len(texts) // _MEASURED)][:_MEASURED]
+    built = build(definition, {"resource": model}, f"the settings of {name}")
+    return measure(built.logits(few), f"{len(few)} texts of {source}, prompts of {name}")
