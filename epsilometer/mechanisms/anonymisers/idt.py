@@ -77,21 +77,21 @@ from epsilometer.mechanisms.anonymisers.shared.guards import Antonyms, Fluency, 
 from epsilometer.mechanisms.anonymisers.shared.in_step import Asker, Search, in_step
 from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import PUBLISHED_STEPS, STEPS
 from epsilometer.mechanisms.anonymisers.shared.judges import Aim, Judges, Panel, Tags
-from epsilometer.mechanisms.anonymisers.shared.masked_words import masked_words
 from epsilometer.mechanisms.anonymisers.shared.neighbours import NearestWords
 from epsilometer.mechanisms.anonymisers.shared.preparing import Label, PreparedText, cut_by, prepare
 from epsilometer.mechanisms.anonymisers.shared.release import Release, rewrites
 from epsilometer.mechanisms.anonymisers.shared.search import Choice, Strategy, TextSearch, Trial
 from epsilometer.mechanisms.anonymisers.shared.truths import WithTruths
-from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, spans
+from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, is_word, spans
 from epsilometer.models.embedded import masked_lm
-from epsilometer.models.fill_mask import FillMask
+from epsilometer.models.fill_mask import FillMask, Place
 from epsilometer.models.ledger import Ledger
 from epsilometer.models.tagging import Tagger
 
 _GROUP = 64  # distinct texts that are prepared together
 _READ = 1 << 15  # sentences whose tags are cached; does not change results
 _NEAR = 0.25  # default `margin` under `hide`, in nats; for two equal classes, probabilities of .39 to .61
+_SPARE = 2  # predictions of a masked model per candidate, since the word itself and marks are not candidates
 
 
 @component
@@ -416,3 +416,28 @@ class IDT(WithTruths):
     @cached_property
     def _cosines(self) -> Asker:
         return Similarity(-1).cosines
+
+
+def masked_words(
+    fill_mask: FillMask, cut: Sequence[Spans], words: Sequence[Sequence[str]], k: int
+) -> list[list[list[str]]]:
+    """Return at most k candidates for each word of each text: other whole words, likeliest first.
+
+    A masked language model predicts the candidates at the word's place.
+
+    words: for each text, some of its words in lower case. A word that occurs several times is masked only at its first
+    place, since all its occurrences get the same replacement.
+    """
+    places = [
+        Place(i, spans.starts[spans.places[word][0]], spans.ends[spans.places[word][0]])
+        for i, (spans, of_text) in enumerate(zip(cut, words, strict=True))
+        for word in of_text
+    ]
+    likeliest, _ = fill_mask.likeliest([spans.text for spans in cut], places, _SPARE * k + 1)
+    rows = iter(likeliest.tolist())
+    return [[_others(word, [fill_mask.outputs[i] for i in next(rows)], k) for word in of_text] for of_text in words]
+
+
+def _others(word: str, candidates: Sequence[str], k: int) -> list[str]:
+    whole = dict.fromkeys(candidate.lower() for candidate in candidates if is_word(candidate))
+    return [candidate for candidate in whole if candidate != word][:k]

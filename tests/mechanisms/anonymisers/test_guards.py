@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from epsilometer.mechanisms.anonymisers.idt import masked_words
 from epsilometer.mechanisms.anonymisers.shared.guards import Antonyms, Fluency, Similarity, names
-from epsilometer.mechanisms.anonymisers.shared.masked_words import masked_words
 from epsilometer.mechanisms.anonymisers.shared.word_edits import spans
 from epsilometer.models.embedded import masked_lm
 from epsilometer.models.fill_mask import FillMask, Place
