@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from epsilometer.auditing.conformance.rules import Check
     from epsilometer.studies.training.params import TrainingParams
 
+TRAINED = 3  # operations of a training pass, relative to a forward pass
+
 
 class Training(Study):
     """The study behind the sections `private_training`, `one_run`, `membership`, `sent` and `reconstruction`."""
@@ -44,17 +46,37 @@ class Training(Study):
 
     def check(self, params: TrainingParams) -> None:
         """Build each attack. Raises UserError for settings, references or models that an attack cannot use."""
-        if params.membership or params.reconstruction:
-            from epsilometer.studies.training.checking import check
+        if not (params.membership or params.reconstruction):
+            return
+        from epsilometer.studies.training import members, sending  # they load the libraries for training, which is slow
 
-            check(params)
+        for name, entry in params.membership.items():
+            built = members.attacks(entry, f"membership.{name}")
+            members.check_references(params.references[entry.references], built, f"membership.{name}")
+            members.check_models(entry, built, f"membership.{name}")
+        for name in params.searching:
+            sending.searching(params, name)
+        for name in params.choosing:
+            sending.choosing(params, name)
 
     def check_texts(self, params: TrainingParams, dataset: str, table: pl.DataFrame) -> None:
-        """Raise UserError if a data set has too few texts for a training."""
-        if params.private_training:
-            from epsilometer.studies.training.checking import check_texts
+        """Raise UserError if a data set has too few texts for a training. table: the prepared data set."""
+        if not params.private_training:
+            return
+        from epsilometer.core.file_names import absent
+        from epsilometer.studies.training import trainings  # loads the libraries for training
 
-            check_texts(params, dataset, table)
+        for name, cell in params.private_training.items():
+            if params.features[cell.features].dataset != dataset:
+                continue
+            place = f"private_training.{name}"
+            for split in (trainings.TRAIN, cell.test):
+                if split not in table["split"]:
+                    raise absent(f"split of {dataset} in {place}", split, table["split"].unique())
+            train = table.filter(split=trainings.TRAIN).with_row_index("row")
+            trainings.check_training(trainings.chosen(train, cell, params.audit.seed), cell, place)
+            tested = table.filter(split=cell.test).drop_nulls(cell.label)
+            trainings.check_tested(tested, cell, sorted(train[cell.label].drop_nulls().unique()), place)
 
     def models(self, params: TrainingParams) -> Iterator[str]:
         """Yield the models that membership attacks use, except those that a stage makes, which may not exist yet."""
@@ -64,10 +86,23 @@ class Training(Study):
             yield from models(params)
 
     def uses(self, params: TrainingParams) -> Iterator[ModelUse]:
-        """Yield the uses of models for features, and for trainings of more than a head."""
-        from epsilometer.studies.training.expected import uses
+        """Yield the uses of models for features, and for trainings of more than a head.
 
-        return uses(params)
+        Only cells with a setting `texts` count, because the number of texts of other cells is unknown. A training
+        counts as the number of tokens whose forward passes take as long as the training.
+        """
+        from epsilometer.studies.training.params import HEAD
+
+        models = {f"data/models/{name}" for name in params.models}
+        for name, entry in params.features.items():
+            texts = [cell.texts for cell in params.private_training.values() if cell.features == name]
+            if entry.what == "states" and entry.model in models and all(texts) and texts:  # ids need no model
+                yield ModelUse(f"features {name}", entry.model, max(filter(None, texts)) * entry.length)
+        for name, trained in params.private_training.items():
+            entry = params.features[trained.features]
+            if trained.trains != HEAD and trained.texts and entry.model in models:
+                passes = trained.passes * trained.seeds * len(trained.steps)
+                yield ModelUse(f"private_training {name}", entry.model, TRAINED * trained.texts * entry.length * passes)
 
     def components(self, kind: str, params: TrainingParams, entry: Any) -> Iterator[Path]:
         """Yield the files that count as code of an entry: its attacks, or the measures of reconstruction."""

@@ -18,10 +18,10 @@ from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.params import read
 from epsilometer.runtime import resuming
 from epsilometer.studies.training.budgets import budgets
-from epsilometer.studies.training.checking import check_texts
 from epsilometer.studies.training.runs import private
 from epsilometer.studies.training.runs.heads import load
 from epsilometer.studies.training.stages import features, private_training
+from epsilometer.studies.training.study import STUDY
 from epsilometer.studies.training.tables import featured_path, features_path, head_path, runs_path, trained_path
 from epsilometer.studies.training.trainings import (
     FEATURED,
@@ -183,8 +183,8 @@ def test_a_check_of_the_project_says_so_too(changes: dict[str, Any], message: st
     table = tables.read(featured_path("songs"), FEATURED).with_columns(sure=pl.lit("yes"))
     params = read()
     with pytest.raises(UserError, match=message):
-        check_texts(params, "songs", table)
-    check_texts(params, "reviews", table)  # no cell is trained on this data set
+        STUDY.check_texts(params, "songs", table)
+    STUDY.check_texts(params, "reviews", table)  # no cell is trained on this data set
 
 
 def test_labels_of_one_class_or_none_are_refused(project: Path) -> None:
