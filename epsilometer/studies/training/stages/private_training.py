@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from epsilometer.core import tables
@@ -19,8 +17,8 @@ from epsilometer.runtime.resuming import Parts, parts
 from epsilometer.runtime.scaling import Engine, run
 from epsilometer.studies.training.params import TrainingParams
 from epsilometer.studies.training.params import read as read_params
-from epsilometer.studies.training.runs.private import Trained, train
-from epsilometer.studies.training.runs.scores import scores
+from epsilometer.studies.training.runs.private import train
+from epsilometer.studies.training.runs.records import scores, write_steps
 from epsilometer.studies.training.tables import HEAD_FILE, RUNS, runs_path, trained_path
 from epsilometer.studies.training.trainings import (
     TRAIN,
@@ -33,7 +31,6 @@ from epsilometer.studies.training.trainings import (
 
 SCORES = "scores.json"
 SHARE = 4  # minimum number of trainings per process; starting a process takes as long as two trainings of a small head
-STEPS: tables.Schema = {"step": pl.Int64, "batch": pl.Int64, "norm": pl.Float64}
 
 
 def main(name: str) -> None:
@@ -73,7 +70,7 @@ def _training(name: str, begun: Parts) -> Callable[[int], None]:
             chosen, head = settings(params, cell, len(own), level, seed=seed), first_head(params, cell, seed)
             done = train(head, own.states, own.labels, chosen, checkpoint=folder / "checkpoint.safetensors")
             done.head.save(folder / HEAD_FILE)
-            _write_steps(done, folder)
+            write_steps(done, folder)
             measured = {split: scores(done.head, part.states, part.labels) for split, part in texts.items()}
             tables.write_json(measured, folder / SCORES)
 
@@ -83,9 +80,3 @@ def _training(name: str, begun: Parts) -> Callable[[int], None]:
 def _texts(params: TrainingParams, cell: str) -> dict[str, LabelledTexts]:
     """Return the training texts and test texts of a cell, by split."""
     return {TRAIN: training_texts(params, cell), params.private_training[cell].test: texts_tested_on(params, cell)}
-
-
-def _write_steps(trained: Trained, folder: Path) -> None:
-    steps = {"step": np.arange(len(trained.batches)), "batch": trained.batches, "norm": trained.norms}
-    tables.write(pl.DataFrame(steps), folder / "steps.parquet", STEPS)
-    tables.write_array(trained.losses, folder / "losses.npy")

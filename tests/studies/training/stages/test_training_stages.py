@@ -18,9 +18,9 @@ from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.params import read
 from epsilometer.runtime import resuming
 from epsilometer.studies.training.budgets import budgets
-from epsilometer.studies.training.runs import private
+from epsilometer.studies.training.runs import private, records
 from epsilometer.studies.training.runs.heads import load
-from epsilometer.studies.training.stages import features, private_training
+from epsilometer.studies.training.stages import features
 from epsilometer.studies.training.study import STUDY
 from epsilometer.studies.training.tables import featured_path, features_path, head_path, runs_path, trained_path
 from epsilometer.studies.training.trainings import (
@@ -67,7 +67,7 @@ def test_a_head_is_trained_at_every_level_and_seed(project: Path) -> None:
     assert {*table["metric"]} == {"accuracy", "f1", "mcc", "loss"}
     assert {*stamps()} == {"0.5-0", "0.5-1", "2-0", "2-1"}
     assert len({load(head_path("songs", level, seed)).vector.tobytes() for level in (0.5, 2) for seed in (0, 1)}) == 4
-    steps = tables.read(trained_path("songs", 2, 1) / "steps.parquet", private_training.STEPS)
+    steps = tables.read(trained_path("songs", 2, 1) / "steps.parquet", records.STEPS)
     assert len(steps) == 3 * 4
     files = {"head.safetensors", "losses.npy", "scores.json", "steps.parquet"}
     assert {path.name for path in trained_path("songs", 2, 1).iterdir()} == files

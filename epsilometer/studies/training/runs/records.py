@@ -1,11 +1,25 @@
-"""Scores of a head: accuracy, F1, Matthews' correlation, mean loss."""
+"""Records of a training: the scores of its head (accuracy, F1, Matthews' correlation, mean loss) and its single steps.
+
+Steps and the losses after each pass are computed from private texts without noise, so their files stay in data/.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from epsilometer.core import tables
 from epsilometer.studies.training.runs.heads import Head
+from epsilometer.studies.training.runs.private import Trained
+
+STEPS: tables.Schema = {  # a row per step of a training
+    "step": pl.Int64,
+    "batch": pl.Int64,  # number of texts in the batch
+    "norm": pl.Float64,  # mean length of the batch's gradients
+}
 
 
 def scores(head: Head, states: NDArray[np.float32], labels: NDArray[np.integer]) -> dict[str, float]:
@@ -25,3 +39,10 @@ def scores(head: Head, states: NDArray[np.float32], labels: NDArray[np.integer])
         "mcc": float(matthews_corrcoef(labels, guessed)),
         "loss": float(head.losses(states, labels).mean()),
     }
+
+
+def write_steps(trained: Trained, folder: Path) -> None:
+    """Write a training's steps to steps.parquet, and its losses after each pass to losses.npy."""
+    steps = {"step": np.arange(len(trained.batches)), "batch": trained.batches, "norm": trained.norms}
+    tables.write(pl.DataFrame(steps), folder / "steps.parquet", STEPS)
+    tables.write_array(trained.losses, folder / "losses.npy")
