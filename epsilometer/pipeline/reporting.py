@@ -10,8 +10,8 @@ from typing import Any
 from epsilometer.core.study import studies
 from epsilometer.pipeline.params import Params
 from epsilometer.pipeline.report import licences, questions
-from epsilometer.project import times as project_times
-from epsilometer.report import archive, origin, page, settings, times
+from epsilometer.project import times
+from epsilometer.report import archive, closing, origin, page
 from epsilometer.report.archive import Run
 from epsilometer.report.body import Body
 from epsilometer.report.cells import (
@@ -25,7 +25,6 @@ from epsilometer.report.cells import (
     known_loss,
     look,
     possible,
-    reading,
     similarity,
     survivors,
     sweeps,
@@ -81,7 +80,10 @@ def body(params: Params, texts: TextResults | None = None) -> Body:
     return Body(
         title=params.title,
         sections=sections(params, texts),
-        closing=[*([reading.section(texts)] if audited else []), settings.section(params, own, of_datasets)],
+        closing=[
+            *([closing.reading(params.audit.alpha)] if audited else []),
+            closing.settings(params, own, of_datasets),
+        ],
         mechanisms=[*estimates["mechanism"], *params.mechanisms_shown()],
         controls=estimates.filter("control")["mechanism"].unique().sort().to_list(),
         last=[licences.section(params)],
@@ -95,9 +97,9 @@ def write_tables(params: Params, out: Path | None = None, texts: TextResults | N
     run.
     """
     texts = texts or TextResults(params)
-    facts, profile, seconds = page.facts(), origin.profile(Path()), project_times.read()
+    facts, profile, seconds = page.facts(), origin.profile(Path()), times.read()
     every = sections(params, texts)
-    shown = [table for section in every for table in section.tables] + [times.table(seconds)]
+    shown = [table for section in every for table in section.tables] + [origin.times(seconds)]
     grids = [table.grid() for table in shown if table.in_results]
     run = Run(
         title=f"{profile}: {params.title}",

@@ -1,13 +1,14 @@
-"""The origin of a page: its date, profile and commit, the run that made it, and DVC's record of its inputs.
+"""The origin of a page: its date, profile and commit, the run that made it and its times, and DVC's record of inputs.
 
 These facts may differ between equal results, so files that DVC tracks do not contain them. They are inserted when the
-page is written.
+page is written. The table of times is only in the folder of results.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections import defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +25,7 @@ from epsilometer.runtime.batches import halved
 
 RUN = "EPSILOMETER_FLOW_RUN"  # environment variable: JSON with the name, id and url of a stage's flow run
 _NO_COMMIT = "without a git commit"
+_SINGLE = "rewrite"  # only this stage has a row for each entry, because an entry's time is the time of a mechanism
 
 
 def facts(folder: Path) -> dict[str, str]:
@@ -84,3 +86,19 @@ def hashes(lock: Path) -> dict[str, str]:
     stages: dict[str, Any] = yaml_text.load(lock.read_text(encoding="utf-8"))["stages"] if lock.is_file() else {}
     outs = [out for name, stage in stages.items() if name != "report" for out in stage.get("outs", [])]
     return {out["path"]: out[out["hash"]] for out in sorted(outs, key=lambda out: out["path"])}
+
+
+def times(seconds: Mapping[str, float]) -> Table:
+    """Return a row per stage, the longest first, and for `rewrite` a row per entry.
+
+    seconds: the processor time of each stage that ran in the folder.
+    """
+    of_stage = defaultdict[str, list[float]](list)
+    for stage, time in seconds.items():
+        name, _, entry = stage.partition("@")
+        of_stage[f"{name} {entry}" if name == _SINGLE else name].append(time)
+    rows = [
+        {"stage": stage, "runs": f"{len(spent):,}", "processor, s": f"{sum(spent):,.0f}"}
+        for stage, spent in sorted(of_stage.items(), key=lambda item: -sum(item[1]))
+    ]
+    return Table("What the stages took", "Processor time of each process, imports included.", rows)
