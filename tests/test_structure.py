@@ -122,6 +122,32 @@ def test_folders_of_auditing_are_small() -> None:
     assert {folder: count for folder, count in counts.items() if count > MOST} == LARGER
 
 
+LEAST = 40  # minimum number of lines of a module that a single module imports
+# Folders of components, which are found by the names of their files.
+COMPONENTS = {"attacks", "mechanisms", "metrics", "questions"}
+# Shorter modules, each with the reason why it is a file of its own.
+SHORT = {
+    "corpora/presidio.py": "annotated texts come in two forms, and each has a module with `row` and SCHEMA",
+    "mechanisms/tokens/shared/filler.py": "a mechanism's file defines one class with `rewrite`, and this is another",
+}
+
+
+def test_no_short_module_has_a_single_importer() -> None:
+    """It belongs where it is used. `cli/app.py` lists the commands of every group, and a group is a file."""
+    package = ROOT / "epsilometer"
+    importers: dict[Path, set[Path]] = {}
+    for file, _, used in importing("epsilometer"):
+        if used.is_relative_to(package) and used.name != "__init__.py":
+            importers.setdefault(used, set()).add(file)
+    short = set()
+    for used, files in importers.items():
+        place = used.relative_to(package)
+        component = COMPONENTS & {*place.parts[:-1]} and "shared" not in place.parts
+        if len(files) == 1 and not component and files != {package / "cli/app.py"}:
+            short |= {place.as_posix()} if len(used.read_text(encoding="utf-8").splitlines()) < LEAST else set()
+    assert short == {*SHORT}
+
+
 def test_the_core_names_no_study() -> None:
     """It finds them by their entry points; a module's name in a string would be an import, too."""
     named = re.compile(r"\bstudies[./]\w")
