@@ -128,7 +128,6 @@ COMPONENTS = {"attacks", "mechanisms", "metrics", "questions"}
 # Shorter modules, each with the reason why it is a file of its own.
 SHORT = {
     "corpora/presidio.py": "annotated texts come in two forms, and each has a module with `row` and SCHEMA",
-    "mechanisms/tokens/shared/filler.py": "a mechanism's file defines one class with `rewrite`, and this is another",
 }
 
 

@@ -48,7 +48,7 @@ from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, chec
 from epsilometer.core.mechanism import OneOfGrid, Rewrites, Unread
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
-from epsilometer.mechanisms.tokens.shared.filler import Filler
+from epsilometer.mechanisms.tokens.shared.generative import Filler
 from epsilometer.models.bounds import Clip
 from epsilometer.models.embedded import seq2seq
 from epsilometer.text.sentences import sentences

@@ -44,6 +44,7 @@ from epsilometer.models.bounds import Clip, bounds
 if TYPE_CHECKING:
     from epsilometer.models.generation import TokenLaw
     from epsilometer.models.generator import Generator
+    from epsilometer.models.seq2seq import Seq2Seq
 
 
 @component
@@ -244,3 +245,19 @@ class GenerativeMechanism(OneOfGrid):
         for rows, logits in forced(self.model, self.prompts(texts), np.arange(len(texts)), written):
             for row, values in zip(rows, logits, strict=True):
                 yield values[: len(written[row])].cpu().numpy()
+
+
+@component
+class Filler(GenerativeMechanism):
+    """An encoder-decoder that fills one blank of a text. Its prompt is the text alone, without an instruction."""
+
+    @cached_property
+    def model(self) -> Seq2Seq:
+        """The model, loaded once."""
+        from epsilometer.models.seq2seq import Seq2Seq
+
+        return Seq2Seq(self.resource, self.precision)
+
+    def framed(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the token ids of each text."""
+        return self.model.tokens(texts)
