@@ -39,13 +39,13 @@ _ABOUT = """# Which published claims hold
 
 For people who choose a mechanism, review a paper or install a package: which claims hold, and how each was checked.
 
-Neighbours are texts of equally many words unless a row says otherwise. Counterexample *a of b*: a nats lost, b claimed.
-*Law* sums over all outputs; *bound* is a proof; *density* compares densities of the noise; *draws* and
-*black box* sample the released code, together significant at 1 % (Holm); *read* computes nothing.
+Neighbours are texts of equally many words unless a row says otherwise. A counterexample *a of b* loses a nats where
+b are claimed. Checks: *law*, sums over all outputs; *bound*, a proof; *density*, densities of the noise;
+*draws*, *black box*, samples of the released code, significant at 1 % (Holm); *read*, nothing computed.
 
-A theorem *holds* if the docstring proves it and 1,000 words do not refute it (*density* can hardly refute). *Other
-neighbours* and *other granularity* violate nothing: the claim covers other pairs or units than ours. A dash means not
-examined. Quotations come from abstracts, read-mes and two papers.
+A theorem *holds* if the docstring proves it and 1,000 words do not refute it; *density* can hardly refute. *Other
+neighbours* or *granularity*: the claim covers other pairs or units than ours, so it is not violated. Dash: not
+examined. Quotations are from abstracts, read-mes and two papers.
 
 """
 _BELOW = """

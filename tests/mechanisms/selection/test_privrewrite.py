@@ -299,7 +299,7 @@ def test_scaled_averages_break_the_lemma() -> None:
 
 
 def test_the_slack_of_the_bound_on_the_embedded_vectors() -> None:
-    """Words there are at most 1.651 apart, not 2 (here every tenth word); see docs/concepts/pitfalls-models.md."""
+    """Words there are at most 1.651 apart, not 2 (here every tenth word); see docs/concepts/pitfalls-judges.md."""
     vectors = PrivRewrite(resource="none").sanitiser.vectors
     furthest = WordVectors(vectors.words[::10], vectors.vectors[::10]).survey(2)[3]
     assert 1.5 < furthest < 1.652

@@ -1,6 +1,6 @@
 """Broken: Wood's sampler as commonly written, in float32, with b as a difference and W as a quotient.
 
-With d = 3,072 and kappa 1e7, b cancels to 0 and no draw is ever accepted. At kappa 592,130 the deviation is wrong.
+With d = 3,072 and kappa 1e7, b cancels to 0 and no draw is ever accepted. With d = 592,130 the deviation is wrong.
 """
 
 from __future__ import annotations
