@@ -53,7 +53,7 @@ def _uses(item: pytest.Item) -> bool:
 def _redirect(config: pytest.Config) -> None:
     """Redirect file descriptors 1 and 2 until the process ends, since a rewriter's threads may still print later.
 
-    During a test, pytest replaces both descriptors by its own files. Afterwards it restores the redirected ones.
+    During a test, pytest replaces the two descriptors by its own files. It then restores the redirected descriptors.
     """
     capture, reporter = (config.pluginmanager.getplugin(name) for name in ("capturemanager", "terminalreporter"))
     if capture is not None:
@@ -80,7 +80,7 @@ def _descriptor(stream: Any) -> int | None:
 
 
 def _hide_messages() -> None:
-    """Remove the messages of errors in threads and in `__del__` from pytest's warnings, since they may quote texts."""
+    """Remove messages from pytest's warnings on errors in threads and in `__del__`. A message may quote a text."""
     from epsilometer.runtime.withholding import WHY, traceback_of
 
     of_threads, of_others = threading.excepthook, sys.unraisablehook
@@ -122,11 +122,11 @@ class Leaks(TypedDict, total=False):
     """Upper limits on the figures of a rewriter. A figure without an entry is not limited.
 
     loss: the largest loss of each attack, in nats.
-    delta_at_4: the largest delta at 4 nats, which an average loss hides.
+    delta_at_4: the largest tail (delta at 4 nats). An average loss does not show the tail.
     identifiers: the largest share of identifiers of a kind that may survive, or a pair of this share and the kinds to
     count. The identifiers are planted or recorded (`surviving_identifiers`).
-    attribute: a pair of the largest loss, in nats, of attackers who infer an attribute from rewrites, and the
-    attribute's column in a table of texts (`a,b` joins two columns).
+    attribute: a pair. Its first entry limits the loss, in nats, of attackers who infer an attribute from rewrites. Its
+    second entry is the attribute's column in a table of texts (`a,b` joins two columns).
     limits: pairs of any other question (name, file or object) and its limit:
     `[("which_unit", 1.0), (question("linking", {"author": "author"}), 1.0)]`.
     """

@@ -1,4 +1,4 @@
-"""An unproved approximation of the loss of averages of directional draws: the loss of Gaussian noise of equal size.
+"""An unproved approximation for averages of directional draws: the loss of Gaussian noise of the same size.
 
 The proved upper bound (`steps.py`) assumes that the adversary sees every draw. An adversary who sees only the average
 sees each draw mixed with the other draws. Take a sum of n draws about known directions in d dimensions. Let A be the
@@ -18,9 +18,9 @@ with L the (expected) size of a batch. The approximate epsilon is that of Gaussi
   the variance Var W per draw.
 - *With Poisson sampling*, suppose that other examples had gradients along v. Their number in a batch would be random,
   and this randomness would hide the example's contribution along v better than Var W does. So in the worst case, the
-  gradients of all other examples have a direction u orthogonal to v, as for the proved lower bound (`hidden.py`). To
-  compute that bound, grid cells are merged, which may lose the rare outputs that decide the loss. If kappa is so small
-  that no such output is lost, the lower bound and the approximation agree within one percent.
+  gradients of all other examples have a direction u orthogonal to v, as for the proved lower bound (`hidden.py`). The
+  computation of that bound merges grid cells, which may lose the rare outputs that decide the loss. If kappa is so
+  small that no such output is lost, the lower bound and the approximation agree within one percent.
 
 If a gradient is drawn in parts, 1 / sigma^2 is the sum of the parts' 1 / sigma^2, because squared distances add up.
 
@@ -28,8 +28,8 @@ The approximation ignores two effects, and both help the adversary. First, the l
 number of draws, up to an error of n sqrt(2 / d). The length of a Gaussian sum does not. Second, the tails of a sum of
 few draws are not normal. So the approximation is not an upper bound, and no claim uses it. The approximation was
 compared with the optimal test of whole sums in 100 and 400 dimensions (`test_approximate.py`). With 16 and 32 draws,
-delta is right to .02. With 8 draws, delta is too low by .05 at epsilon 3. If a batch is one text, the adversary sees
-the draw itself, and the exact law of the draw applies instead.
+the error of delta is at most .02. With 8 draws, delta is too low by .05 at epsilon 3. If a batch is one text, the
+adversary sees the draw itself, and the exact law of the draw applies instead.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A lower bound on epsilon for directional noise with Poisson sampling, where other examples help to hide one example.
 
 Each of N examples enters the batch with probability q, by its own coin. The upper bound (`steps.py`) assumes that the
-adversary sees the coin of one example. In fact the release is an average, in which the N - 1 other examples hide that
-coin and that example's draw. For a lower bound, the loss of one pair of data sets is enough. In this pair, the
+adversary sees the coin of one example. In fact the release is an average. In it, the other N - 1 examples hide the coin
+and the draw of the one example. For a lower bound, the loss of one pair of data sets is enough. In this pair, the
 example's gradient is v in every step of one data set, and -v in every step of the other. The gradients of all other
 examples are u, orthogonal to v. Two adversaries see the sum S of draws. Each adversary proves a lower bound.
 
@@ -179,7 +179,7 @@ def chances(
 
 
 def _least(exponent: Callable[[Array], float], start: list[float]) -> float:
-    """Return the minimum of a convex function of numbers >= 0, searched near `start`. Any value would be a bound."""
+    """Return the minimum of a convex function of numbers >= 0, searched near `start`. Every value gives a bound."""
     scale = np.asarray(start)
     result = minimize(lambda x: exponent(np.abs(x) * scale), np.ones(len(start)), method="Nelder-Mead",
                       options={"xatol": 1e-3, "fatol": 1e-3, "maxiter": 120})  # fmt: skip

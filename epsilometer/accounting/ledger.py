@@ -4,12 +4,12 @@ The ledger is a file of JSON lines in a folder of the curator, with a key in the
 release: its claim and, for each person, the budget that it spends. A keyed digest of a person's id stands for the
 person. A claim per user counts once for a person. A claim per document counts t times for a person with t texts. A
 person's sum is the epsilon and delta for replacing that person. A replacement is a removal and an addition, so a claim
-for adding or removing a person counts twice. By group privacy, a claim that counts t times is
+for adding or removing a person counts twice. By group privacy, a claim that counts t times spends
 (t epsilon, t e^((t - 1) epsilon) delta) (Vadhan 2017, lemma 2.2). Epsilons add, and deltas add (basic composition,
 Dwork et al. 2006).
 
-The ledger derives no epsilon of a person from some claims, and records them as unbounded: claims per word, claims for
-texts of one length, claims times a metric, claims in zCDP, Renyi or GDP, and missing claims.
+Some claims give no epsilon for a person, and the ledger records them as unbounded: claims per word, claims for texts of
+one length, claims times a metric, claims in zCDP, Renyi or GDP, and missing claims.
 
 An entry is written and synced under a lock before anything is published. A process that is killed before the entry is
 written has published nothing. A process that is killed between entry and publication leaves an entry for a release that
@@ -40,7 +40,7 @@ from epsilometer.core.own_folder import own_folder
 _ENTRIES, _KEY = "ledger.jsonl", "key"
 _UNBOUNDED = "unbounded"
 _WHOLE = (Granularity.DOCUMENT, Granularity.USER)
-_TIMES = {Neighbours.ANY: 1, Neighbours.REPLACED: 1, Neighbours.ADDED_OR_REMOVED: 2}  # changes that replace one person
+_TIMES = {Neighbours.ANY: 1, Neighbours.REPLACED: 1, Neighbours.ADDED_OR_REMOVED: 2}  # changes per replaced person
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def _sum(plain: list[float] | str) -> Sum:
 
 
 def _largest(sums: Any) -> Sum:
-    """Return the largest sum, first by unbounded releases, then by epsilon, then by delta."""
+    """Return the largest sum, compared by unbounded releases, then by epsilon, then by delta."""
     largest: Sum = max(sums, key=lambda each: (each.unbounded, each.epsilon, each.delta), default=Sum())
     return largest
 

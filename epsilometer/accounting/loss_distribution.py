@@ -81,7 +81,7 @@ def bracket(directions: Sequence[Step], steps: int, delta: float, width: float =
 
 
 def _one_direction(spread: _Spread, width: float) -> EpsilonBracket:
-    share = 0.4  # part of the allowed width by which rounding may lower the lower bound, at first
+    share = 0.4  # at first, rounding may take this part of the allowed width
     while True:
         result = _composed(spread, spread.grid(share * width * max(1.0, spread.chernoff)))
         narrow = result.upper - result.lower <= width * max(1.0, result.upper)
@@ -110,7 +110,7 @@ class _Spread:
             self.nodes[pair] = nodes[0], nodes[1]
         self.largest = steps * sum(pair.largest for pair in step.pairs)
         self.chernoff, self.tilt = self._tilt(width)
-        self.finest = 1e-4 * width * max(1.0, self.chernoff)  # smaller deviations need no resolution
+        self.finest = 1e-4 * width * max(1.0, self.chernoff)  # smaller deviations are raised to this
         self._lay_out()
 
     def log_factor(self, epsilon: float) -> float:
@@ -155,8 +155,8 @@ class _Spread:
     def _tilt(self, width: float) -> tuple[float, float]:
         """Return Chernoff's bound, epsilon <= min over lambda of (ln E e^(lambda S) + ln 1/delta) / lambda, and a tilt.
 
-        The tilt is the smallest lambda whose bound is nearly as low as the lowest. If losses are bounded, the best
-        lambda may be so large that it resolves losses near the largest loss more finely than needed.
+        The tilt is the smallest lambda whose bound is nearly as low as the lowest. If losses are bounded, the lambda of
+        the lowest bound may be so large that the tilted sum is much closer to the largest loss than a bracket needs.
         """
         rarity = -math.log(self.delta)
 

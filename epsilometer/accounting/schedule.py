@@ -1,4 +1,4 @@
-"""The schedule of a training: how many examples enter each step, in public numbers for sampler and accountant.
+"""The schedule of a training: the public numbers of examples and steps that sampler and accountant use.
 
 For N examples and batches of B, the rate is the exact fraction q = 1 / ceil(N / B), and a pass over the data has
 ceil(N / B) steps. Neither number is ever computed from a rounded quotient. A step divides its sum by the public

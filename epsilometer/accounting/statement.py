@@ -16,7 +16,7 @@ For comparison, `published` repeats what "Empirical Calibration and Metric Diffe
   gradients are opposite in every part, and the draws equal the first gradient's directions, the loss is 2 kappa m.
 - By angle: kappa times the angle between gradients (corollary 3), at most pi kappa. The exact loss of one draw is kappa
   times the distance between the gradients' directions, 2 kappa sin(angle / 2). So for one draw the published bound is
-  loose by a factor of up to pi / 2. Like the other two directional bounds, it is false after some number of passes.
+  loose by a factor of up to pi / 2. After some number of passes it is false, like the other two directional bounds.
 
 Pure losses and brackets of directional noise are computed for the draws, although a training releases only their
 average. The largest loss of the average is that of the draws, since an average of length 1 reveals every draw. At a

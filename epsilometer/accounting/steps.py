@@ -10,7 +10,7 @@ A training has T steps in E passes over the data. With Poisson sampling, an exam
     gradient. A combination of dominating pairs dominates.
 - Directional draws, Poisson: T steps in which the adversary sees the example's coin. With probability q the loss of a
     step is that of the combined pairs, else 0. Since seeing the coin helps the adversary, this loss is an upper bound.
-    It ignores how well the other draws of an average hide one draw.
+    The bound ignores how well the other draws of an average hide one draw.
 """
 
 from __future__ import annotations

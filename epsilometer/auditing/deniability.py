@@ -4,8 +4,8 @@
 
 N_w and S_w describe the variety of a mechanism's output and bound no loss: an output without the word can still
 disclose the word. Most mechanisms give every word of the vocabulary a positive probability at any epsilon, so with
-enough draws S_w would be the whole vocabulary. As in the papers, S_w is therefore counted in n draws, and depends on n.
-If the mechanism has a law, N_w and the expectation of S_w,
+enough draws S_w would be the size of the whole vocabulary. As in the papers, S_w is therefore counted in n draws, and
+depends on n. If the mechanism has a law, N_w and the expectation of S_w,
 
     E S_w = sum over y of 1 - (1 - P(y | w))^n,
 

@@ -284,7 +284,7 @@ def fewest_texts(rate: float, tests: int, *, errors: Errors) -> int:
 
 
 def enough_texts(rate: float, tests: int, *, errors: Errors, share: float | None = None) -> int:
-    """Return the number of texts with which a true share (default rate / 4) passes with probability 1 - beta."""
+    """Return a number of texts with which a true share (default rate / 4) passes with probability 1 - beta or more."""
     share = rate / 4 if share is None else share
     texts = fewest_texts(rate, tests, errors=errors)
     while binom.cdf(_most_survivors(texts, rate, errors), texts, share) < 1 - errors.beta:
@@ -325,7 +325,7 @@ def _most_survivors(texts: int, rate: float, errors: Errors) -> int:
 
 
 def limit_of_increase(baseline: Estimate, increase: float, candidates: int) -> Limit:
-    """Return the limit that separates a baseline's loss from one that is larger by `increase` nats."""
+    """Return the limit that separates a baseline's loss from a loss that is larger by `increase` nats."""
     middle = baseline.point + increase / 2
     if baseline.upper > middle:
         source = f"the baseline's upper bound, at {baseline.trials:,} trials"

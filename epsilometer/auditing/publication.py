@@ -62,8 +62,8 @@ class Publisher:
         """Return the rewrites, each on one line without control characters. first: the index of the first text.
 
         A text that is among the mechanism's public texts is rewritten like any other: a refusal would reveal that the
-        input contains it. Raises UserError if a user's mechanism has a claim but draws from other noise, and for a
-        mechanism without a proved bound on the rounding of its draws (`publishes = False`).
+        input contains this text. Raises UserError if a user's mechanism has a claim but draws from other noise, and for
+        a mechanism without a proved bound on the rounding of its draws (`publishes = False`).
         """
         if self.seed is None and not getattr(self.mechanism, "publishes", True):
             raise UserError(

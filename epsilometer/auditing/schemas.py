@@ -242,8 +242,8 @@ EXACT: Schema = {  # exact losses of a cell by its law; a row per budget and gro
     "average": pl.Float64,  # guess loss at the mean error over the pairs, weighted as trials draw them
     "average_low": pl.Float64,  # bounds of the average over the compared pairs
     "average_high": pl.Float64,
-    "all_low": pl.Float64,  # bounds of the average over all pairs that trials can draw; a 99 % interval if
-    "all_high": pl.Float64,  # only a sample was compared. all_high <= relative_epsilon if that covers all pairs
+    "all_low": pl.Float64,  # bounds of the average over all pairs that trials can draw; from a sample,
+    "all_high": pl.Float64,  # a 99 % interval. all_high <= relative_epsilon if relative_epsilon covers all pairs
     "median": pl.Float64,  # guess losses of the pairs: their median, 95 % quantile (q95) and largest (worst)
     "q95": pl.Float64,
     "worst": pl.Float64,
@@ -299,7 +299,7 @@ DECISIONS: Schema = {  # decisions on stated limits (`decisions.decide`); a row 
     "needed": pl.Int64,  # how many of the things in `settles` are needed; null if unknown or not a number
     "settles": pl.String,  # what would settle an open limit; null if it is settled
     "worst_pair": pl.Float64,  # largest guess loss of a compared pair; this and later columns are null except for `all`
-    "texts_above_4": pl.Int64,  # number of texts whose guess loss to some compared text exceeds 4 nats
+    "texts_above_4": pl.Int64,  # number of texts whose guess loss to some compared text may exceed 4 nats
     "texts_compared": pl.Int64,
     "pairs_compared": pl.Int64,
     "pairs_there": pl.Int64,  # number of pairs of all audited texts

@@ -250,7 +250,7 @@ def on_vectors(name: str, settings: Mapping[str, Any], source: Path, folder: Pat
 
 
 def _note_norms(source: Path) -> None:
-    """Note on standard error if word vectors have an unusual mean length: an epsilon then means another loss."""
+    """Note on standard error if word vectors have an unusual mean length: the same epsilon then means another loss."""
     length = float(np.linalg.norm(WordVectors.load(source).vectors, axis=1).mean())
     if not _USUAL[0] <= length <= _USUAL[1]:
         note(

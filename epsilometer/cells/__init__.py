@@ -1,1 +1,1 @@
-"""Cells: mechanisms on the data sets of a project. Stages compute results of cells. Questions reuse these results."""
+"""Cells: mechanisms on the data sets of a project, and the results that stages compute for them."""

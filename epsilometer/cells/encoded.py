@@ -15,7 +15,7 @@ _MOST = 1 << 14  # maximum number of stored texts of a cell: 25 MB
 
 
 def write(cell: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
-    """Write data/encoded/<cell>.npz: vectors by the hashes of their texts. It is empty for more than _MOST texts."""
+    """Write data/encoded/<cell>.npz: vectors by the hashes of their texts; empty for more than _MOST texts."""
     by_hash = {_hash(text): vector for text, vector in vectors.items()} if len(vectors) <= _MOST else {}
     order = sorted(by_hash)
     hashes = np.frombuffer(b"".join(order), np.uint8).reshape(len(order), -1 if order else 0)

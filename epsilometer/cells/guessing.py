@@ -35,7 +35,7 @@ class GuessedTrials:
 
 
 def adversaries(name: str) -> Callable[[NDArray[np.int64]], GuessedTrials]:
-    """Return a function from the ascending numbers of trials to a cell's attacks on them. Models load at first use."""
+    """Return a function that attacks trials of a cell, given as ascending numbers. Models load at first use."""
     params = read_params()
     cell = params.cells[name]
     cell_trials, texts = trials(cell.dataset), audited_texts(params, cell.dataset)

@@ -426,8 +426,7 @@ class TextsParams(ProjectParams):
                 )
 
     def data_paths(self) -> Iterator[tuple[str, str]]:
-        """Yield the paths of `ProjectParams.data_paths`, of the public texts that resources are made from, and of the
-        word vectors of autoencoders."""
+        """Yield the paths of `ProjectParams.data_paths`, of public texts, and of autoencoders' word vectors."""
         yield from super().data_paths()
         yield from ((f"{place}.corpus.source", entry.corpus.source) for place, entry in self.made_of_public())
         for name, autoencoder in self.autoencoders.items():

@@ -46,7 +46,7 @@ def source_of(corpus: PublicCorpus) -> str:
 
 
 def _audited(params: TextsParams, corpus: PublicCorpus) -> Iterator[str]:
-    """Generate again, and yield, the generator's texts for data sets. This stage cannot read the prepared texts."""
+    """Yield the generator's texts for data sets, generated again because this stage cannot read prepared texts."""
     for entry in params.datasets.values():
         if entry.source == corpus.source and entry.part in corpus.parts:
             request = GeneratorRequest(params.audit.seed, entry.count, entry.part)

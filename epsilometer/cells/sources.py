@@ -97,7 +97,7 @@ def _of_model(name: Any, folder: Path) -> Record:
 
 
 def _said(settings: Mapping[str, Any] | None) -> Record:
-    """Return a record of settings, in the form in which JSON returns them."""
+    """Return a record of settings, as they are after JSON has written and read them."""
     return {"settings": json.loads(json.dumps(settings))} if settings else {}
 
 

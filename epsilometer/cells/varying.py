@@ -1,4 +1,4 @@
-"""The texts that candidates are drawn from, in groups. All ablations and sweeps of a cell use them."""
+"""The texts that candidates are drawn from, in groups. All ablations and sweeps of a cell draw from these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows for three ways to share the labelled texts of a data set, and its public, private and held-out texts.
+"""Rows for three ways to share a data set's labelled texts, from its public, private and held-out texts.
 
 Rows are made for each data set that a cell audits and that has a label to learn. The label to learn is the data set's
 first label with enough texts, in all and per class. Labels that identify authors or pairs (`group`) and attributes to

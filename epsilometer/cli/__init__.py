@@ -1,4 +1,4 @@
-"""The command line. An error ends with exit code 2 and one message. Only results go to standard output.
+"""The command line. An error gives exit code 2 and one message. Only results go to standard output.
 
 A command is a function in the file of its group: it reads options, makes one call, and prints. Each command imports
 heavy packages inside its function. So `epsilometer --help` answers at once, and each of the dozens of stages of an

@@ -43,7 +43,7 @@ class LimitOptions:
 
     @property
     def limits(self) -> list[tuple[Question, float]]:
-        """The questions with their limits. Raises UserError for a repeated question, or another question's setting."""
+        """The questions with limits. Raises UserError for a repeated question, or a setting of any other question."""
         values: dict[str, float] = {}
         for entry in self.limit:
             name, equals, value = entry.partition("=")

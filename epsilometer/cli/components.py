@@ -89,8 +89,8 @@ def _public_texts() -> list[str]:
 def _measured(model: str, texts: Sequence[str], source: str, mechanism: str | None) -> dict[str, Any]:
     """Return the clip bounds of a model, measured on some of these public texts, as `bounds.measure` returns them.
 
-    source: name of the texts' origin. mechanism: name of the mechanism that will use the model, whose prompts are used;
-    None: the usual one for the model's kind. Raises UserError for a mechanism that does not clip logits.
+    source: name of the texts' origin. mechanism: name of the mechanism whose prompts are used; None: the usual
+    mechanism for the model's kind. Raises UserError for a mechanism that does not clip logits.
     """
     from epsilometer.core.component import build, find
     from epsilometer.core.errors import UserError

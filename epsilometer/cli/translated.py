@@ -21,7 +21,7 @@ class Call:
     changed: dict[str, str]
 
     def notice(self) -> str | None:
-        """Return a line with the new spellings; None without changes. It omits values, because they may be private."""
+        """Return a line with the new spellings; None without changes. Values are omitted, since they may be private."""
         if not self.changed:
             return None
         pairs = ", ".join(f"`{old}` is now `{new}`" for old, new in self.changed.items())

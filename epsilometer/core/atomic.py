@@ -57,14 +57,14 @@ def whole(path: Path | str, *, private: bool = False) -> Iterator[BinaryIO]:
     """Open a new file for writing. On success it is renamed to `path`, otherwise deleted. Missing folders are made.
 
     The new file replaces a file or a link at `path`, never a link's target, and belongs to the current user. Its mode
-    is 0600 if `private`. It gives the group and other users no permission that a file it replaces did not give. A pipe
-    or a device (`is_stream`) is written directly.
+    is 0600 if `private`. A file that replaces another gives group and other users no new permission. A pipe or a device
+    (`is_stream`) is written directly.
 
     During writing, the file has a hidden temporary name in the same folder. The name has random digits, and must not
     exist yet. Otherwise, in a folder that others may write to, an attacker who guessed the name could redirect the
     writes to another file. For the same reason the file is never reopened by name. The name also contains this
-    process's number, which identifies the remains of killed processes. Raises UserError if somebody else replaced the
-    file meanwhile.
+    process's number, so that the remains of killed processes can be recognised. Raises UserError if somebody else
+    replaced the file meanwhile.
     """
     path = Path(path)
     if is_stream(path):

@@ -1,4 +1,4 @@
-"""The interface of attacks: rewrites and candidates in, guessed slots out, without any statistics."""
+"""The interface of attacks: rewrites and candidates in, guessed slots out. A slot is a candidate's place in its set."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from epsilometer.core.randomness import Noise
 SLOT = np.int16  # data type of a guessed slot; candidate sets have at most 32,767 texts
 SEES = (TEXT, UNITS, LATENTS, PROVIDER)
 
-_GRID = 1e-6  # closer scores count as tied, since rounding must not decide
+_GRID = 1e-6  # closer scores count as tied, so that rounding decides no guess
 _CELLS = 1 << 22  # scores per block (32 MB), whatever the number of candidates
 
 
@@ -85,13 +85,13 @@ class GuessesGrid(Protocol):
     def guess_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.int16]]:
-        """Return the guesses of `guess` for each epsilon. The rewrites of all epsilons are of the same trials."""
+        """Return the guesses of `guess` for each epsilon. The rewrites at all epsilons belong to the same trials."""
         ...
 
 
 @runtime_checkable
 class Scores(Protocol):
-    """An attack that scores every candidate and guesses the one with the largest score, so its confidence is known."""
+    """An attack that guesses the candidate with the largest score. The scores also give the attack's confidence."""
 
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
@@ -191,7 +191,7 @@ class Encodes(Protocol):
 
     @property
     def encoded(self) -> Mapping[str, NDArray[np.float32]]:
-        """Return vectors by text, as `models.encoder` computes them. If texts are many, some have no vector here."""
+        """Return vectors by text, as `models.encoder` computes them. Not every text has a vector here."""
         ...
 
 

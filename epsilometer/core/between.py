@@ -5,7 +5,7 @@ Let the draws y come from a law m that is positive wherever both P and P' are. A
     E_m[sqrt(P P') / m * e^(-|L - level| / 2)] = e^(-level / 2) sum over y of min(P, e^level P'),    L = ln P / P'.
 
 The right side is e^(-level / 2) (1 - delta(level)). At level 0 it is the overlap of P and P'.
-`auditing/exact_loss/importance.py` computes bounds on the mean on the left from draws.
+`auditing/exact_loss/importance.py` uses draws to compute bounds on the mean E_m.
 
 `tilted` is for texts whose units are privatised independently. It draws unit i from the law proportional to
 sqrt(P_i P'_i). So sqrt(P P') / m is the same for every draw: the product over i of rho_i = sum sqrt(P_i P'_i).
@@ -28,7 +28,7 @@ class Between:
     """n draws, each for a pair of texts. Every field is float64 [n], in nats.
 
     log_rho:    ln(sqrt(P P') / m) at the draw; minus infinity if P or P' is 0 at the draw.
-    loss:       L at the draw. For the losses from P' to P, the draw has the same log_rho, and the loss -L.
+    loss:       L at the draw. From P' to P, the draw has the loss -L and the same log_rho.
     log_bound:  an upper bound on log_rho - |L - level| / 2 for all draws between these two texts and all levels; 0 if
                 no smaller bound is known.
     """

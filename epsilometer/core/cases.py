@@ -31,9 +31,9 @@ class Cases:
 
 
 def cases(rewrites: Rewrites, candidates: NDArray[np.integer]) -> Cases | None:
-    """Return the cases of n trials; None if too many are possible, or if rewrites are not listed texts alone.
+    """Return the cases of n trials; None if too many are possible.
 
-    candidates: [n, k] numbers of texts.
+    candidates: [n, k] text numbers. Also None if rewrites are not `Repeated`, or have outcomes, latents or other units.
     """
     texts, units, k = rewrites.texts, rewrites.units, candidates.shape[1]
     if not isinstance(texts, Repeated) or rewrites.latents is not None or rewrites.outcomes is not None:

@@ -1,4 +1,4 @@
-"""Declaration, lookup and construction of components, which are named by their file.
+"""Declaration, lookup and construction of components.
 
 A component is a class with typed settings. It is named by its file (`dp_mlm` is
 `epsilometer/mechanisms/tokens/dp_mlm.py`) or by the path of a user's own file. No registry lists the names.
@@ -36,7 +36,7 @@ CORPORA = "mechanisms/corpora"  # mechanisms on whole corpora; not listed under 
 
 
 class _FromSource(SourceFileLoader):
-    """Loader that always compiles a user's file: Python's cache compares size and whole seconds, and may miss edits."""
+    """Loader that always compiles a user's file: Python's cache may miss an edit within one second."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -128,7 +128,7 @@ def _imported(file: Path) -> ModuleType:
 
 
 def _check_helpers(path: Path) -> None:
-    """Raise UserError if a user's file imports a helper module of its folder, but another module shadows it."""
+    """Raise UserError if another module shadows a helper module that a user's file imports from its folder."""
     folder = path.resolve().parent
     for name, file in beside(path).items():
         spec = importlib.util.find_spec(name)
@@ -188,7 +188,7 @@ def describe(error: ValidationError, prefix: str) -> str:
     prefix: text before each place. A complaint without a prefix and a place is shown as its message alone.
     """
     lines = []
-    own = [item for item in error.errors() if item["type"] != "default_factory_not_called"]  # due to other errors
+    own = [item for item in error.errors() if item["type"] != "default_factory_not_called"]  # only due to others
     for item in own[:5]:
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"])
         message = "missing; add it" if item["type"] == "missing" else item["msg"].removeprefix("Value error, ")
@@ -205,7 +205,7 @@ def by_name(
     make: Callable[[str, Mapping[str, Any]], Any],
     method: str,
 ) -> dict[str, Any]:
-    """Return components of a kind by name. Names and paths are built by `make`; objects are used directly.
+    """Return components of a kind by name. `make` builds a component from a name or path; objects are kept.
 
     Raises UserError if no component is given, if two have the same name, and for an object without `method`.
     """

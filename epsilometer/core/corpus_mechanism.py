@@ -67,7 +67,7 @@ class CorpusMechanism(Protocol):
         ...
 
     def guarantee(self, epsilon: float) -> Guarantee:
-        """Return the claim at this privacy budget (nats), which never depends on a private text.
+        """Return the claim at this privacy budget (nats). The claim never depends on a private text.
 
         Its granularity is user or document. Its neighbours are corpora with one unit replaced, or added or removed.
         """

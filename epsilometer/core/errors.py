@@ -52,7 +52,7 @@ class UserError(ValueError):
 
 
 class LawError(UserError):
-    """An error for a stated output law that is invalid, or that outputs contradict. No figure relies on that law."""
+    """An error for a stated output law that is invalid or contradicts the outputs. No figure relies on that law."""
 
 
 def printable(text: str) -> str:
@@ -70,7 +70,7 @@ def by_number(noun: str, numbers: Iterable[int]) -> str:
 
 
 def raised_on(error: BaseException, place: int) -> None:
-    """Record the text that caused an error. place: the position of the text in the function's list, from 0."""
+    """Record the text that caused an error. place: the text's position in the list that was being rewritten, from 0."""
     with suppress(AttributeError):  # types with slots take no attribute
         setattr(error, _PLACE, place)
 
@@ -78,7 +78,7 @@ def raised_on(error: BaseException, place: int) -> None:
 def name_text(error: BaseException, numbers: Sequence[int], texts: int) -> None:
     """Add a note with the number of the text that caused an error, if `raised_on` recorded its position.
 
-    numbers: for each text of the function's list, its index among all texts. texts: the count of all texts.
+    numbers: for each text of that list, its index among all texts. texts: the count of all texts.
     """
     place = getattr(error, _PLACE, None)
     if place is not None:

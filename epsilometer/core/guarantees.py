@@ -25,7 +25,7 @@ class Granularity(StrEnum):
     TRIPLE = "triple"
     SENTENCE = "sentence"
     DOCUMENT = "document"
-    USER = "user"  # all texts of one author, which are one input
+    USER = "user"  # all texts of one author together are one input
     EXAMPLE = "example"  # one example of a training set
 
 

@@ -1,4 +1,4 @@
-"""The files that a Python file imports, directly or indirectly, from their syntax. Nothing is executed."""
+"""The files that a Python file imports, directly or indirectly. Files are parsed, and nothing is executed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _PACKAGE = Path(__file__).parents[1]
 TOP = _PACKAGE / "__init__.py"
 
 read: dict[str, Syntax] = {}
-"""The syntax of files that this process parsed or looked up, by the hash of a file's bytes. Equal bytes have the same
-syntax, and parsing takes most of the time."""
+"""The syntax of files that this process parsed or looked up, by the hash of a file's bytes. Parsing takes most of the
+time, so equal bytes are parsed once."""
 earlier: dict[str, Syntax] = {}
 """The syntax of files that earlier processes parsed, by the same hash (`project.remembered`)."""
 
@@ -26,7 +26,7 @@ class Use(NamedTuple):
     """A resolved import."""
 
     bound: str
-    """The name that the import binds (`core.syntax.Import`); empty for a package's `__init__` that is only run."""
+    """The name that the import binds (`core.syntax.Import`); empty if the import only runs a package's `__init__`."""
     name: str
     """The imported name within the module; empty for the whole module."""
     file: Path | None

@@ -1,4 +1,4 @@
-"""Reading of other programs' JSON, with errors that never quote this JSON, and values for our own JSON.
+"""Reading of other programs' JSON, and values for our own JSON. Errors never quote another program's JSON.
 
 Our own values may be infinite or NaN, which JSON cannot express, so `for_json` replaces them.
 """

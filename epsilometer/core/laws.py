@@ -33,7 +33,7 @@ _CELLS = 1 << 21  # law entries at a time: 16 MB per epsilon; the C library reus
 _CACHE = 1 << 16  # entries at a time, so that they stay in the processor's cache
 _NOTHING = -700.0  # nats: e^-700 adds nothing to a total of one, and smaller exponentials take eight times as long
 _ROUNDING = 1e-6  # tolerance in nats: between a row's total and one, and between an entry and its row
-_COMPARED = 4  # rows that each call of `entries` also computes in full, for comparison
+_COMPARED = 4  # rows computed in full, to check each call of `entries`
 
 
 @dataclass(frozen=True)
@@ -232,8 +232,7 @@ def _looked_up(
 def log_softmax(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return ln P [rows, outputs], from logarithms that are known up to a constant per row.
 
-    Calls scipy's function on blocks of rows that fit in the processor's cache, for the same bits in a fraction of the
-    time.
+    Calling scipy's function on blocks of rows that fit in the processor's cache gives the same bits in less time.
     """
     from scipy.special import log_softmax as of_rows  # takes 0.3 s to load; checks of settings never need it
 

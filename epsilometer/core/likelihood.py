@@ -173,7 +173,7 @@ def _rule_out(
     rewrites: Rewrites,
     score: NDArray[np.float64],
 ) -> None:
-    """Set scores [n, k] to minus infinity, in place, where the units would give another text from the candidate."""
+    """Set scores [n, k] to minus infinity, in place, where the candidate with these units gives another text."""
     assert rewrites.units is not None
     for slot in range(candidates.shape[1]):
         rows = np.flatnonzero(np.isfinite(score[:, slot]))

@@ -150,7 +150,7 @@ class Mechanism(Protocol):
         ...
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Return the claim at this privacy budget (nats); it never depends on a private text. None: no claim."""
+        """Return the claim at this privacy budget (nats); the claim depends on no private text. None: no claim."""
         ...
 
 
@@ -306,14 +306,14 @@ class MovesVectors(Protocol):
     """A mechanism that adds continuous noise to the vector of each unit, and computes its output from the noisy points.
 
     Let the noise z have a density proportional to e^(-epsilon ||z||). Then the densities of the noisy points of two
-    vectors x and x' differ by a factor of at most e^(epsilon ||x - x'||) everywhere. So an output's two probabilities
-    differ by at most this factor, which proves a claim of epsilon times the Euclidean distance.
+    vectors x and x' differ by a factor of at most e^(epsilon ||x - x'||) everywhere. So the probability of an output
+    also differs by at most this factor, which proves a claim of epsilon times the Euclidean distance.
     """
 
     def moved(
         self, texts: Sequence[str], epsilon: float, noise: Noise
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """For n texts of one unit, return the vectors [n, d], and the noisy points from which `rewrite` computes.
+        """For n texts of one unit, return the vectors [n, d] and the noisy points, which determine the rewrites.
 
         The claim's distance is Euclidean in these coordinates. None if the output depends on more than the noisy point.
         """
@@ -335,7 +335,7 @@ class Directions:
 
 @runtime_checkable
 class TurnsVectors(Protocol):
-    """A mechanism that draws a direction around each unit's direction, and computes its output from the drawn ones.
+    """A mechanism that draws a direction around each unit's direction, and computes its output from the draws.
 
     The draws are independent and follow von Mises-Fisher laws (`core/von_mises_fisher.py`). The losses of the drawn
     directions are upper bounds on the losses of the text.
@@ -395,7 +395,7 @@ class TakesTruths(Protocol):
     """A mechanism that uses a text's true classes if they are known, and else its classifiers' predictions."""
 
     def with_truths(self, truths: Truths) -> Mechanism:
-        """Return the mechanism with the true classes of texts. Raises UserError for a class unknown to it."""
+        """Return the mechanism with the true classes of texts. Raises UserError for an unknown class."""
         ...
 
 
@@ -509,7 +509,7 @@ class FunctionMechanism:
         return Rewrites(rewrites)
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Nothing is claimed."""
+        """Return None: nothing is claimed."""
         return None
 
 

@@ -5,8 +5,7 @@ There are two samplers, one for audits and one for releases:
 - **Audits** (seeded generator): Box and Muller 1958. A radius sqrt(-2 ln u) from 40 random bits, in float64, is
   multiplied by the cosine and sine of an angle from 24 bits, in float32. This costs half as much as numpy's float32
   normals. No number exceeds 7.5 deviations, beyond which a normal law has probability below 1e-13. There are only 2^24
-  angles. No statistic over a training can detect these two limits. Only noise on a model's parameters is sampled this
-  way.
+  angles. No statistic over a training can detect either limit. Only noise on a model's parameters is sampled this way.
 - **Releases** (operating system's generator): the inverse CDF, in float64, of a uniform number of 63 bits in (0, 1/2),
   with a random sign. Numbers reach up to 9.1 deviations. Sums with this noise are rounded to a public grid (`on_grid`).
 

@@ -1,6 +1,6 @@
 """Outcomes of anonymisers, one per text: status, number of changed words, and number of queries.
 
-The status also tells if a text was released unchanged.
+A status also says whether a text was released unchanged.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from epsilometer.core.errors import UserError
 def own_folder(folder: Path, mode: int = 0o700) -> None:
     """Make a folder with these permissions, unless it exists.
 
-    Raises UserError if the folder or a link to it belongs to another user, or if every user may write to the folder. In
-    either case an attacker could have made the folder beforehand, to read or redirect its files.
+    Raises UserError if the folder or a link to it belongs to another user, or if every user may write to the folder. An
+    attacker could have made such a folder beforehand, to read or redirect its files.
     """
     folder.mkdir(mode=mode, parents=True, exist_ok=True)
     there = folder.stat()

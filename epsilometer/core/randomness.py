@@ -5,9 +5,9 @@ arrays. The n-th number of a trial is a pure function of (key, trial, n). So a t
 batch size, the order, the worker count or the other trials. The key is a hash of the stream's name.
 
 A seeded stream is reproducible, but anyone who knows the seed can undo the noise. So seeded streams suit audits, not
-publication. For publication, `Noise.operating_system` draws from the operating system. Its streams have exact samplers
-(`epsilometer.core.exact_samplers`), which every mechanism with a claim uses in a publication. Training draws from numpy
-generators, which in a publication also take their bits from the operating system (`epsilometer.core.system`).
+publication. For publication, `Noise.operating_system` draws from the operating system. These streams have exact
+samplers (`epsilometer.core.exact_samplers`), which every mechanism with a claim uses in a publication. Training draws
+from numpy generators, which in a publication take the system's bits, too (`epsilometer.core.system`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _rounds(work: NDArray[np.uint64], key: tuple[int, int], done: int = 0) -> tu
 def _first_rounds(
     work: NDArray[np.uint64], trials: NDArray[np.uint64], block: int, key: tuple[int, int]
 ) -> tuple[NDArray[np.uint64], ...]:
-    """Return `_rounds` for one block number and trials [n] below 2^32. Half of each early round is on scalars."""
+    """Return `_rounds` for one block number and trials [n] below 2^32. Two rounds are half on scalars."""
     x0, x1, x2, x3, spare = work
     keys = [[int(word) for word in words] for words in _round_keys(key)[:3]]
     (m0, m1), low = map(int, _MULTIPLIER), int(_LOW)

@@ -37,7 +37,7 @@ class Limit:
         return f"to allow more, raise {self.variable} (now {self.value})"
 
 
-EXIT_SECONDS = Limit("EPSILOMETER_EXIT_SECONDS", 30)  # from the end of the work, or Ctrl-C, to the process's end
+EXIT_SECONDS = Limit("EPSILOMETER_EXIT_SECONDS", 30)  # seconds from the end of the work, or Ctrl-C, to exit
 YAML_NODES = Limit("EPSILOMETER_YAML_NODES", 100_000)  # values or lines that aliases may repeat in a parameter file
 COMMAND_SECONDS = Limit("EPSILOMETER_COMMAND_SECONDS", 3600)  # seconds for one batch of an audited program
 COMMAND_BYTES = Limit("EPSILOMETER_COMMAND_BYTES", 1 << 28)  # output of the audited program

@@ -60,7 +60,7 @@ def beside(value: float, limit: float, way: str, decimals: int = 2) -> str:
     """
     if not math.isfinite(value):
         return "∞" if value > 0 else "−∞"
-    if abs(value - limit) <= 2 * _SLACK:  # `rounded` moves a number by up to _SLACK, onto the limit
+    if abs(value - limit) <= 2 * _SLACK:  # `rounded` could move such a number onto the limit
         return f"{limit:.{decimals}f}" if round(limit, decimals) == limit else f"{limit:.{_MOST}f}".rstrip("0")
     for places in range(decimals, _MOST + 1):
         shown = rounded(value, places, way)

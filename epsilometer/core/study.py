@@ -1,14 +1,13 @@
-"""A study adds sections of params.yaml, stages, sections of the report, and commands. The core does not know them.
+"""A study adds sections of params.yaml, stages, sections of the report, and commands.
 
-The core imports no study. It finds each study by an entry point in the group `epsilometer.studies`, which names an
-object:
+The core imports no study. An entry point in the group `epsilometer.studies` names the object that defines a study:
 
     [project.entry-points."epsilometer.studies"]
     lengths = "epsilometer_lengths.study:STUDY"
 
-A module of the study's package defines the object's class. Every command loads this module, so methods of the class
-import heavy packages only when called. No stage imports the module. The package may contain `stages.yaml`, and the body
-of each stage in `stages/NAME.py`.
+A module of the study's package defines the class of this object. Every command loads this module, so methods of the
+class import heavy packages only when called. No stage imports the module. The package may contain `stages.yaml`, and
+the body of each stage in `stages/NAME.py`.
 """
 
 from __future__ import annotations
@@ -44,8 +43,9 @@ class AttackKind:
 
 @dataclass(frozen=True)
 class ModelUse:
-    """The number of tokens that a model reads or writes for one use. what: the use, such as a cell. model: the model's
-    name in params.yaml.
+    """A use of a model, with the number of tokens that the model reads or writes.
+
+    what: the use, such as a cell. model: the model's name in params.yaml.
     """
 
     what: str
@@ -54,7 +54,7 @@ class ModelUse:
 
 
 class Study(Protocol):
-    """One study. A subclass overrides the members for what its study provides. By default, they are empty.
+    """One study. A subclass overrides the members for what its study provides. By default, every member is empty.
 
     The argument `params` of a method is the whole of params.yaml, as an instance of the class that `params()` returns.
     """

@@ -1,12 +1,12 @@
-"""The syntax of a Python file: a hash that ignores prose and layout, and the imports. Nothing is executed.
+"""The syntax of a Python file: its imports, and a hash that ignores prose and layout. Nothing is executed.
 
 The syntax tree is written out node by node, without empty fields. So this hash is the same under Python 3.11 and newer,
 unlike a hash of `ast.dump`. Unlike a hash of tokens, it ignores quotes, parentheses, trailing commas and implicit joins
 of strings. It also ignores docstrings, other bare strings, comments and blocks for type checking.
 
-Imports are stored apart from the tree, so that a moved module changes no hash. A name that only one import binds is
-replaced by a number, in order of first use. So `atomic.write_text` after `from core import atomic` has the same hash as
-`files.write_text` after `from core import files`.
+Imports are stored apart from the tree, so that a moved module changes no hash. A name that only one import binds,
+without `as`, is replaced by a number, in order of first use. So `atomic.write_text` after `from core import atomic` has
+the same hash as `files.write_text` after `from core import files`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Import(NamedTuple):
     name: str
     """The name within the module; empty for `import a`."""
     bound: str
-    """The name in the file, or the number that replaces it; with the import's place if the name has other bindings."""
+    """The name in the file, or its number. If the name has other bindings, the import's place follows."""
 
 
 class Syntax(NamedTuple):
@@ -86,8 +86,8 @@ def _aliases(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[list[str], int
 def _bound_once(tree: ast.AST) -> dict[str, bool]:
     """Return the names that only one import binds, each with True if the import has no `as`.
 
-    The same import may occur in several places, and the position does not matter. Python's built-in names are excluded.
-    In a file with `from a import *`, all names are excluded.
+    An import that occurs in several places counts as one import. Python's built-in names are excluded. In a file with
+    `from a import *`, all names are excluded.
     """
     sources: defaultdict[str, set[tuple[str, int, str]]] = defaultdict(set)
     others = set(dir(builtins))

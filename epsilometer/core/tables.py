@@ -41,7 +41,7 @@ _ROWS = 1 << 16  # rows per row group; fixed, so that the file does not depend o
 
 
 def check(table: pl.DataFrame, schema: Schema, name: str) -> pl.DataFrame:
-    """Return the table if it has the schema's columns and types; else raise UserError. More columns are allowed."""
+    """Return the table if it has the schema's columns and types; else raise UserError. Other columns are allowed."""
     for column, dtype in schema.items():
         if column not in table.columns:
             raise UserError(f"{name} has no column {column!r}; its columns are {', '.join(table.columns)}", "EPS-C063")

@@ -17,7 +17,7 @@ they are replaced as follows.
       A = kappa / (s + v) - (kappa / s^2) sum_k s^-k W_k / sum_k s^-k U_k,    W_k = (k + 1/2) U_k + 2 p^2 dU_k/dp^2,
 
   where no digits are lost to cancellation. Five terms leave an error of about s^-5, below 1e-15.
-- ln M is the sum of its power series or, for s >= 1,000 (in `log_moments`, s >= 190), of the same expansion.
+- ln M is computed by its power series; for s >= 1,000 (in `log_moments`, s >= 190), by the same expansion.
 
 Let b be another unit vector, and a = mu'b. For a uniform direction y, let t = b'y. Then y = t b + sqrt(1 - t^2) q,
 where q is a uniform direction orthogonal to b. So kappa mu'y = kappa a t + kappa sqrt((1 - a^2)(1 - t^2)) w, where w is
@@ -165,8 +165,8 @@ def quadrature(kappa: float, dimension: int) -> tuple[Array, Array]:
 def log_moments(kappas: Array, dimension: int) -> Array:
     """Return ln M at each kappa [n] >= 0, for d >= 1, with an error of at most 2e-12 nats beyond rounding.
 
-    A density computed from ln M then has a relative error of 2e-12, which is small enough. At d = 1, U is -1 or 1, and
-    M is the hyperbolic cosine.
+    A density computed from ln M then has a relative error of 2e-12. At d = 1, U is -1 or 1, and M is the hyperbolic
+    cosine.
     """
     if dimension == 1:
         return kappas + np.log1p(np.exp(-2 * kappas)) - math.log(2)

@@ -1,7 +1,7 @@
 """Safe reading of YAML: aliases cannot expand beyond a bound on memory and time.
 
-Each line such as `a: [*b, *b]` has two aliases of the line before. A few such lines expand to billions of values, and
-code that walks over these values never ends. So this module counts the values before it builds anything.
+A line such as `a: [*b, *b]` repeats the line before it twice. A few such lines expand to billions of values, and code
+that walks over these values never ends. So this module counts the values before it builds anything.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def check_named(table: pl.DataFrame, columns: Sequence[str], place: str) -> None
 
 
 def people_of(table: pl.DataFrame, column: str, texts: str, place: str) -> list[str]:
-    """Return the author of each text. Each text without an author counts as a person, and a note counts these texts.
+    """Return the author of each text. Each distinct text without an author is a person. A note counts these texts.
 
     column, texts: the columns of the authors and of the texts. Raises UserError if one of the columns is missing.
     """

@@ -236,7 +236,7 @@ def _encoding(raw: bytes, at: int) -> str:
     guess = from_bytes(part).best()
     if guess is None:
         return "give its encoding (encoding, --layout encoding=...), such as gb18030 or cp1252"
-    # A few non-ASCII letters do not identify a one-byte code page. So assume the most frequent one, the Western.
+    # A few non-ASCII letters do not identify a one-byte code page. So assume the most frequent one: Western.
     western = len(str(guess)) == len(part) and sum(byte > 0x7F for byte in part) < _FEW * len(part)
     encoding = "cp1252" if western else guess.encoding
     return f"it looks like {encoding} (encoding, --layout encoding={encoding})"

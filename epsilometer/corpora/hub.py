@@ -148,7 +148,7 @@ def _whole(repository: Repository) -> Path | None:
     folder = hub.snapshot(repository)
     if folder is None:
         return None
-    if hub.recorded(repository) is None:  # another program downloaded the data set, so its completeness is unknown
+    if hub.recorded(repository) is None:  # another program downloaded the files, and some may be missing
         return folder if any(_DATA.fullmatch(path.name) for path in folder.rglob("*")) else None
     return folder if hub.state(repository).whole else None
 

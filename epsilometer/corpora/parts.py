@@ -26,9 +26,9 @@ PUBLIC = "public"  # the split of the texts that mechanisms may be built from
 def groups(table: pl.DataFrame, columns: Sequence[str] = ()) -> NDArray[np.int64]:
     """Return the number of each row's group, [n], in order of first occurrence.
 
-    table: column `text` and the grouping columns. Rows of a group agree in all grouping columns; for example, `play`
-    and `pair` together identify a pair. A row without a value in one of these columns is grouped only by its text.
-    Raises UserError for a missing column.
+    table: column `text` and the grouping columns. Rows agree if all grouping columns agree: with `play` and `pair`, the
+    same pair of the same play. A row without a value in one of these columns is grouped only by its text. Raises
+    UserError for a missing column.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -74,9 +74,9 @@ def held_out(of: NDArray[np.int64], labels: Sequence[Sequence[str | None]], *nam
     """Return a mask of held-out rows, [n]: about a tenth of each class, in whole groups.
 
     of: [n], group numbers. labels: for each label, the n classes; None, for a row without the label, counts as a class.
-    name: the name of the random stream that orders the groups. Groups are visited in this order. A group is held out
-    if each class in the group meets a condition: its rows held out so far, plus half of its rows in the group, are at
-    most a tenth of the class. So at most a fifth of a class is held out. Nothing is held out if all groups are large.
+    name: the name of the random stream that orders the groups. Groups are visited in this order. A group is held out if
+    each of its classes meets a condition: the class's rows held out so far, plus half of the class's rows in the group,
+    are at most a tenth of the class. So at most a fifth of a class is held out, and nothing if all groups are large.
     """
     number_of: dict[tuple[int, str | None], int] = {}
     columns = [

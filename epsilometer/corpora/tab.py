@@ -6,9 +6,9 @@ mentions that need masking are masked. Each annotator's entities are separate, s
 benchmark's micro-average. A document becomes a row with three lists of equal length: mentions, their kinds ("direct" or
 "quasi") and their entities. A mention's `span_text` must be the text between its offsets.
 
-Function words, titles and punctuation at the ends of a mention are left out, since the benchmark ignores them. The
-benchmark finds function words by part-of-speech tags, and ignores them inside mentions, too. This module takes the
-function words from a fixed list.
+Function words, titles and punctuation at the ends of a mention are left out, since the benchmark ignores them. This
+module takes function words from a fixed list. The benchmark finds them by part-of-speech tags, and ignores them inside
+mentions, too.
 """
 
 from __future__ import annotations

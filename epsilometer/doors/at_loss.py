@@ -1,4 +1,4 @@
-"""Several mechanisms at one empirical loss, compared by any questions on the same trials.
+"""A comparison of mechanisms at one empirical loss, by any questions, on the same trials.
 
 Each mechanism is calibrated by `which_text` to the same loss (`doors/calibrate.py`). Then all mechanisms are observed
 in the same fresh trials, and each pair is compared (`doors/compare.py`). If the search finds no epsilon for a

@@ -3,8 +3,8 @@
 Both mechanisms are observed in the same trials. The sign test counts the trials in which their outcomes differ. If both
 mechanisms leak equally, such a trial favours either of them with the same probability. For outcomes of 0 or 1, the sign
 test is McNemar's exact test. `auditing/results/comparison.py` has the test of the strongest of several attacks, and
-Holm's correction over all rows. If attackers learn from rewrites, the test compares two trained attackers. It says
-nothing about attackers trained on other rewrites.
+Holm's correction over all rows. If attackers learn from rewrites, the test compares two trained attackers. The test
+says nothing about attackers trained on other rewrites.
 """
 
 from __future__ import annotations

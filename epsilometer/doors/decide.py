@@ -4,8 +4,8 @@ A budget passes if every limit is kept. Budgets are judged in ascending order. A
 larger budget passes. So the probability that any budget beyond a limit passes is at most alpha / 2, for any number of
 budgets and limits (`auditing/decisions/decide.py` has the proof). For each question, the probability that any lower
 bound is wrong is at most alpha / 2. The number of trials is fixed beforehand. If the stated law proves that a limit is
-kept against every adversary, and rewrites do not refute that law, no attack runs. No limit passes if answers of a
-service are missing. A figure does not pass if its attack is right less often than by chance.
+kept against every adversary, and rewrites do not refute that law, no attack runs. If answers of a service are missing,
+no limit passes. If an attack is right less often than by chance, its figure does not pass.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = No
 
 
 def exit_code(verdict: Verdict) -> int:
-    """Return 0 if the gate passed, 1 if a limit is exceeded, 3 if it is open."""
+    """Return 0 if the gate passed, 1 if a limit is exceeded, otherwise 3."""
     return 0 if verdict.status.passes else 1 if verdict.status is Status.BEYOND else 3
 
 

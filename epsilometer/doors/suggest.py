@@ -1,9 +1,8 @@
 """Limits for a gate, proposed from a mechanism's present leak, and a CI workflow that enforces these limits.
 
 A proposed limit is the smallest round number that is at least the largest upper bound measured. So the present
-mechanism keeps the limit, and a change that leaks more than the limit allows exceeds it. If the upper bound of a kind
-of identifiers, an attribute or a linkage exceeds the largest round number, no limit is proposed: it would protect
-nobody.
+mechanism keeps the limit. If the upper bound of a kind of identifiers, an attribute or a linkage exceeds the largest
+round number, no limit is proposed: it would protect nobody.
 """
 
 from __future__ import annotations

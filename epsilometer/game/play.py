@@ -53,7 +53,7 @@ def asking(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> dict[s
 def queried(
     attacks: Mapping[str, Attack], mechanism: Mechanism | None, texts: Sequence[str], candidates: NDArray[np.integer]
 ) -> Counter[str]:
-    """Return how many rewrites of each text the attacks with query access request at each epsilon."""
+    """Return the number of rewrites of each text that attacks with query access request at each epsilon."""
     return Counter(text for attack in asking(attacks, mechanism).values() for text in attack.queries(texts, candidates))
 
 
@@ -66,7 +66,7 @@ def with_queries(
     *,
     epsilons: Sequence[float],
 ) -> Iterator[None]:
-    """If the body raises a dry run's forecast (`Dry`), add to it the requests of attacks with query access."""
+    """Add the requests of attacks with query access to a dry run's forecast (`Dry`) that the body raises."""
     try:
         yield
     except Dry as dry:

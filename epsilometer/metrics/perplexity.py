@@ -3,9 +3,9 @@
 Perplexity measures how fluent the rewrite is under the model. It does not depend on the original, so fluent text with
 another meaning has a low perplexity. The mechanism `identity` gives the originals' perplexity, for comparison. The
 default model is the embedded paraphraser. A tenth of its training examples were single lines without a source text, and
-it reads the rewrite as such a line. This model is small and reads text in lower case. Its perplexities are lower for
-sentences than for shuffled words, but differ from those of GPT-2. Compare only perplexities of the same model, since
-models divide text into different pieces.
+the rewrite is read as such a line. The paraphraser is small and reads text in lower case. Its perplexities are lower
+for sentences than for shuffled words, but differ from those of GPT-2. Compare only perplexities of the same model,
+since models divide text into different pieces.
 
 Pieces that the model never generates (unknown characters, special tokens) are left out. Texts longer than the model's
 window are truncated.

@@ -62,8 +62,8 @@ class Store:
 
     After a crash, an answer is stored whole or not at all. Each row has a hash of its other columns. Opening the file
     checks all hashes. Damaged rows are dropped, so their questions are sent again, and a note counts these rows. Rows
-    in the old format have no hashes. They get hashes when the file is first opened, so earlier damage stays undetected.
-    A file that SQLite cannot open is refused if its beginning differs from SQLite's header in more than one byte.
+    in the old format get hashes when the file is first opened, so earlier damage to these rows stays undetected. A file
+    that SQLite cannot open is refused if its beginning differs from SQLite's header in more than one byte.
     """
 
     def __init__(self, path: Path) -> None:

@@ -89,7 +89,7 @@ class RemoteAssistant(Assistant):
         return Chat(self._model, self._store, self._workers)
 
     def answers(self, questions: Sequence[Question], noise: Noise, turn: int) -> list[str]:
-        """Return the same as `Assistant.answers`. The instruction is the system message, the text the user's."""
+        """Return the same as `Assistant.answers`. The instruction is the system message, the text is the user's."""
         if not questions:
             return []
         conversations = [
@@ -197,7 +197,7 @@ class AsksModel:
     private_texts:  True if the endpoint may see texts that are not public.
     longest:        most tokens in an answer.
     workers:        number of concurrent requests to the endpoint.
-    chat:           False for a local model without a chat template. It continues the instruction and the text.
+    chat:           False for a local model without a chat template, which continues the instruction and text.
     """
 
     model: str
@@ -224,7 +224,7 @@ class AsksModel:
 
     @property
     def assistant(self) -> Assistant:
-        """The model to ask. Raises UserError if an endpoint would be asked that must not see the texts."""
+        """The model to ask. Raises UserError for an endpoint that must not see the texts."""
         if not self._checked:
             self.check(public=False)
         return self._assistant

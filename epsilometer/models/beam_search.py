@@ -23,7 +23,7 @@ from epsilometer.models.seq2seq import Seq2Seq
 from epsilometer.runtime.progress import track
 
 TEXTS = {"cpu": 32, "cuda": 128}  # texts per batch when all states have one length; fewer if memory is short
-FEW = {"cpu": 8, "cuda": 64}  # texts per batch when lengths differ: few texts share a length
+FEW = {"cpu": 8, "cuda": 64}  # texts per batch when lengths differ, since few texts share a length
 
 
 class _Ended(NamedTuple):

@@ -97,9 +97,9 @@ def readable(folder: Path) -> bool:
 def number_type(precision: str, device: str) -> torch.dtype:
     """Return the number type to compute in. "auto" is bfloat16 if the hardware multiplies it natively, else float32.
 
-    "float64" is for results that must be equal on every processor. In float64, kernels differ a billion times less than
-    in float32, and rounding to a grid removes the differences. Raises UserError for another precision, and for a device
-    that `devices.resolved` refuses.
+    "float64" is for results that must be equal on every processor. Results of kernels differ a billion times less in
+    float64 than in float32, and rounding to a grid removes the differences. Raises UserError for another precision, and
+    for a device that `devices.resolved` refuses.
     """
     device = resolved(device)
     if precision == "auto":
@@ -187,7 +187,7 @@ class Bert:
     def _in_blocks(self, work: Callable[[list[int]], None], sequences: Sequence[Sequence[int]], label: str) -> None:
         """Process the sequences in blocks: on the CPU in parallel, one block per core.
 
-        So cores do not wait for each other after every product, and results do not depend on the number of cores. On
+        Cores then do not wait for each other after every product, and results do not depend on the number of cores. On
         other devices, blocks are as large as memory allows, and are processed one after another.
         """
 
@@ -237,7 +237,7 @@ class Bert:
             yield part
 
     def _blocks(self, sequences: Sequence[Sequence[int]], some: Sequence[int]) -> Iterator[list[int]]:
-        """Yield the indices `some` of sequences, shortest first, in blocks of at most BLOCK tokens.
+        """Yield the indices in `some`, shortest sequence first, in blocks of at most BLOCK tokens.
 
         Blocks are smaller if memory is short. A sequence of more tokens is a block by itself.
         """

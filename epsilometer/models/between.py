@@ -37,9 +37,8 @@ def generate_between(
 
     prompts:   token ids.
     pairs:     [n, 2], indices of the two prompts of each row.
-    limits:    [n, 2], most tokens after the first and after the second prompt. If the two limits differ, a text that
-               reaches the smaller limit without an end token is impossible after the prompt with the larger limit, so
-               its sum is minus infinity.
+    limits:    [n, 2], most tokens after the first and after the second prompt. If the limits differ, a text without an
+               end token at the smaller limit is impossible after the other prompt. Its sum is then minus infinity.
     uniforms:  [n, at least the largest limit]. A row depends only on its pair, limits and uniforms.
     """
     draws = _Paths(model, law, epsilon, limits, uniforms=uniforms)

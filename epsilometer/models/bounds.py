@@ -42,7 +42,7 @@ PUBLISHED_BOUNDS = {
 }
 
 RULE = "low: mean of all logits; high: 90 % quantile of the largest logit of a position"
-_HIGH = 0.9  # the quantile in RULE: the largest logit of only one position in ten is clipped
+_HIGH = 0.9  # the quantile in RULE: the largest logit is clipped at only one position in ten
 QUANTILES = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
 
 

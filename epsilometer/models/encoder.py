@@ -35,7 +35,7 @@ class Encoder:
     model:       a model that `models.locate` accepts. A BERT with mean pooling runs on `models.bert`, other models run
                  on sentence-transformers.
     precision:   "float32", "bfloat16", or "auto" (bfloat16 if the hardware supports it; can change results). "float64"
-                 takes twice as long. Rounded to a grid, its vectors are equal on every processor.
+                 takes twice as long. Float64 vectors that are rounded to a grid are equal on every processor.
     window:      most tokens per text. Longer texts are truncated.
     cut:         number of texts truncated so far.
     dimensions:  size of a vector.

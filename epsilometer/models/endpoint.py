@@ -98,9 +98,9 @@ class Endpoint:
 
     source:   a hash of the address and of all settings that affect an answer, except the question. The cache has only
               this hash, so that it does not reveal the endpoint's address.
-    store:    an SQLite file of answers, created if missing, which only this user can read (mode 0600). Instead of
-              questions it has their hashes. But anyone who has the file can check whether a guessed question was asked.
-              So store it only where the texts may be stored.
+    store:    an SQLite file of answers, created if missing, which only this user can read (mode 0600). It has hashes of
+              the questions, not the questions. But anyone who has the file can check whether a guessed question was
+              asked. So keep the file only where the texts may be stored.
     workers:  number of concurrent requests.
     timeout:  most seconds per request; None: `resource_limits.ENDPOINT_SECONDS`.
     spending: counter of requests and costs; None: nothing is counted.

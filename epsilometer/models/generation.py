@@ -14,8 +14,8 @@ token t of a trial by inverse CDF from number t of the trial's stream. A publica
 The model reads each distinct prompt once for all trials and epsilons. A prefix that several continuations share is also
 read once. Batches contain continuations of one length and have a fixed number of rows. Ended continuations are dropped
 when the unfinished ones fit into fewer batches. The number of rows follows from a memory budget in bytes (`memory`). If
-the device runs out of memory, the tokens sampled so far stay, and later tokens are sampled with fewer rows. Sampling
-all tokens again would favour texts that need little memory.
+the device runs out of memory, later tokens are sampled with fewer rows. The tokens sampled so far are kept, since a
+fresh start would favour texts that need little memory.
 """
 
 from __future__ import annotations

@@ -381,7 +381,7 @@ def _word_of_each(offsets: Sequence[tuple[int, int]], words: Sequence[str]) -> n
     """Return the index of each subword's word, ascending: int [subwords]. offsets: character range of each subword."""
     ends = np.cumsum([len(word) + 1 for word in words]) - 1  # words are joined by one space
     spans = np.array(offsets, dtype=np.int64).reshape(-1, 2)
-    # The last character of a subword counts, since a tokeniser may add the space before a word to the subword.
+    # The last character of a subword decides, since a tokeniser may add the space before a word to the subword.
     last = np.maximum(spans[:, 0], spans[:, 1] - 1)
     return np.maximum.accumulate(np.searchsorted(ends, last, side="right"))
 

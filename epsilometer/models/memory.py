@@ -1,7 +1,7 @@
 """Number of rows per batch of a network: as many as fit into a budget of bytes, or fewer after memory ran out.
 
-Kernels differ by shape, so a batch's shape must not depend on what else runs on the machine. On the CPU the shape is
-constant. The budget only sets the number of batches in memory at a time, which does not change results. On CUDA the
+Kernels depend on the shape, so a batch's shape must not depend on what else runs on the machine. On the CPU the shape
+is constant. The budget only sets the number of batches in memory at a time, which does not change results. On CUDA the
 shape follows from the model's configuration, the lengths and the budget, not from the free memory. If the device runs
 out of memory, the number of rows is halved, and a message says so. `runtime/batches.py` records budget and halvings.
 """
@@ -80,7 +80,7 @@ class Memory:
             items = items[len(done) :]
 
     def work_off(self, items: Sequence[int], run: Callable[[Sequence[int]], Iterator[Sequence[int]]]) -> None:
-        """Process all items by `run`, which yields finished items. If memory runs out, call `run` for the rest."""
+        """Process all items by `run`, which yields finished items. If memory runs out, `run` gets the rest."""
         rest = list(items)
 
         def some() -> None:

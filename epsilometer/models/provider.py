@@ -2,7 +2,7 @@
 
 Candidate number i of a text depends only on the text and on i. A local model samples it from a random stream that the
 text and i determine. An endpoint receives i as the seed, and its answers are cached on disk (`chat`). So the first k
-candidates do not depend on how many are requested. Equal texts have equal candidates, and no answered question is sent
+candidates do not depend on the requested number. Equal texts have equal candidates, and no answered question is sent
 again.
 """
 

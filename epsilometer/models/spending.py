@@ -1,8 +1,8 @@
 """Cost of requests to an endpoint, with limits.
 
-Every attempt counts, including retries. Before an attempt is sent, its maximum cost is reserved. This cost is one token
-per byte of the request (a token has at least one byte), plus `longest` tokens for the answer. When the endpoint states
-the token counts, these replace the reservation. A refused request (status 4xx) costs no tokens. Any other attempt
+Every attempt counts, including retries. Before an attempt is sent, its maximum cost is reserved. The reservation is one
+token per byte of the request (a token has at least one byte), plus `longest` tokens for the answer. When the endpoint
+states token counts, they replace the reservation. A refused request (status 4xx) costs no tokens. Any other attempt
 without token counts may have been billed, so its maximum cost remains counted. So no limit is exceeded, even if
 requests fail.
 """

@@ -2,8 +2,8 @@
 
 The embedded tagger consists of two small heads on the frozen hidden states of all-MiniLM-L6-v2. A word's features are
 the means of its pieces' states in all seven layers, 2,688 numbers. The first layer of each head is linear in the
-features, so its output is a sum of one term per encoder layer. Each term is added as soon as its encoder layer is
-computed, and the features are never stored. Any spaCy pipeline with a parser can replace the embedded tagger
+features, so its output is a sum of one term per encoder layer. The term of an encoder layer is added as soon as the
+layer is computed, and the features are never stored. Any spaCy pipeline with a parser can replace the embedded tagger
 (`tagger`).
 
 Sentences end at a full stop, exclamation or question mark before white space, and at a line's end. The tagger finds a

@@ -35,8 +35,8 @@ class Targets:
     def of(self, ids: NDArray[np.integer], mask: NDArray[np.integer]) -> tuple[Tensor, Tensor]:
         """Return the decoder's inputs and targets for the token ids and mask [n, length] of texts.
 
-        Inputs and targets are int64 [n, length]. Targets are indices into `model.outputs`. Padding has the target
-        IGNORED, and so do pieces that `model.outputs` lacks.
+        Inputs and targets are int64 [n, length]. Targets are indices into `model.outputs`. Padding, and pieces that
+        `model.outputs` lacks, have the target IGNORED.
         """
         model = self._model
         labels = torch.from_numpy(np.where(mask == 1, ids, IGNORED))

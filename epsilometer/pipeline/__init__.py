@@ -26,12 +26,12 @@ def module(body: Path) -> str:
     return f"{package}.stages.{body.stem}"
 
 
-RUNNER = "EPSILOMETER_RUNNER"  # environment variable of stages: the number of the process that started them
+RUNNER = "EPSILOMETER_RUNNER"  # environment variable of stages: id of the process that started them
 INTERRUPTED = "interrupted: results of finished stages are kept; run the same command again to continue"
 
 
 def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print one line instead of a stack trace after Ctrl-C while modules load. A runner prints it for its stages."""
+    """Print one line instead of a stack trace after Ctrl-C while modules load. A runner prints this line once."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
     elif RUNNER not in os.environ:

@@ -22,7 +22,7 @@ from epsilometer.pipeline.dvc_files import parsed
 
 Say = Callable[[str], None]
 _BEGUN = re.compile(r".*\.[\w-]{22}\.tmp")  # DVC's name for an incomplete file
-_BESIDE_HASHES = {"size", "nfiles"}  # entries that the name of a record, which is a hash, does not cover
+_BESIDE_HASHES = {"size", "nfiles"}  # entries of a record that its name, a hash, does not cover
 
 
 def remove_damaged_runs(repo: Repo, say: Say) -> None:

@@ -147,7 +147,7 @@ def _trial(candidates: int) -> int:
 
 
 def _check_links(params: Params) -> None:
-    """Refuse a relative path that leaves the project through a link; `project.confinement` refuses those with `..`.
+    """Refuse a relative path that leaves the project through a link; `project.confinement` refuses paths with `..`.
 
     Data may also lie in a folder of `outside`, or in the package, to which `pipeline.starting` makes links.
     """

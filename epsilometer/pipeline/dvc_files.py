@@ -204,7 +204,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 @lru_cache(_TEXTS)
 def parsed(text: bytes) -> dict[str, Any]:
-    """Return the content of a YAML text. It is cached, so callers must not change it."""
+    """Return the content of a YAML text. The content is cached, so callers must not change it."""
     return yaml_text.load(text) or {}
 
 

@@ -49,7 +49,7 @@ def note(text: str) -> None:
 
 
 def opened(say: Say = note) -> Repo:
-    """Return the project. Taking its lock waits for other processes.
+    """Open the project and return it, with a lock that waits for other processes.
 
     say: is called with a note on a damaged site cache, which is rebuilt. Raises UserError if another user can write to
     the site cache, and for YAML whose aliases expand to too much data.

@@ -1,4 +1,4 @@
-"""The parameters of a profile, as copied to its run's folder, and the round of its noise in both.
+"""A profile's parameters, copied to its run's folder, and the round of noise in profile and copy.
 
     python -m epsilometer.pipeline.profiles profiles/atis.yaml runs/atis/params.yaml
 
@@ -28,7 +28,7 @@ from epsilometer.pipeline.params import Params, read
 def copy(profile: Path, out: Path) -> None:
     """Write a profile's parameters, comments included, for a project in the current folder.
 
-    A file with the same parameters is not touched. Raises UserError for a missing or invalid profile.
+    A copy that is up to date is not touched. Raises UserError for a missing or invalid profile.
     """
     if not profile.is_file():
         raise unknown("profile", profile.stem, sorted(path.stem for path in profile.parent.glob("*.yaml")))

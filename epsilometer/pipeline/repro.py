@@ -3,7 +3,7 @@
 usage: epsilometer pipeline repro [arguments of dvc repro]
 
 The command waits while another run of this project is active, repairs files that a killed run left incomplete, and
-reports damaged files, which DVC makes again. It ends when the process that started it ends.
+reports damaged files, which DVC makes again. The command ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -268,8 +268,7 @@ def _single(stage: str) -> int:
 def _at_once() -> int:
     """Return the number of stages that run at a time.
 
-    The default, without a setting in params.yaml, is two. The default is one on a single core, and if stages divide
-    their own work.
+    Without a setting in params.yaml: one on a single core or if stages divide their own work, otherwise two.
     """
     runtime = lookup(settings(), "runtime") if Path("params.yaml").is_file() else {}
     stages, workers, ray = (lookup(runtime, name) for name in ("stages", "workers", "ray"))

@@ -1,4 +1,4 @@
-"""A user's own project with an installed epsilometer: `epsilometer init` writes its files, and an upgrade renews them.
+"""Write a user's own project with an installed epsilometer, and renew its files after an upgrade.
 
     python -m epsilometer.pipeline.starting
 
@@ -62,7 +62,7 @@ class _Audited(NamedTuple):
 def start(folder: Path, texts: Path | None, column: str, mechanism: str) -> None:
     """Write a project into a folder: git and DVC, stages, parameters, an example mechanism and attack, and their test.
 
-    texts: a file or folder of texts; by default generated reviews. It is copied to data/texts, a folder that git
+    texts: a file or folder of texts; by default generated reviews. A copy is in data/texts, a folder that git
     ignores and other users cannot read. column: the column of the texts. mechanism: the name of a shipped mechanism, or
     a .py file. The .py file is copied together with the files in its folder that it imports. Raises UserError, before
     anything is written, for a folder that is not empty or belongs to another user, and for texts or a mechanism that
@@ -218,7 +218,7 @@ def _helpers(file: Path) -> list[Path]:
 
 
 def _copy(source: Path, place: Path) -> None:
-    """Copy a file or a folder. No file is readable by more users than its source."""
+    """Copy a file or a folder. A copy is readable by no more users than its source."""
     place.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
         shutil.copytree(source, place)

@@ -1,4 +1,4 @@
-"""Skip a run of `code` or `resources` that would write the records that are already there.
+"""Skip a run of `code` or `resources` that would write the existing records again.
 
 DVC runs these stages every time, each in a process of its own that spends most of its time on imports. This module
 computes their records in the present process instead. If the records equal the files that dvc.lock lists, and DVC finds

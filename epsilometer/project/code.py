@@ -67,7 +67,7 @@ class _File:
     key: str
     """Hash of `own`, of the own code of the file's imports, and of the templates and grammars in its folder."""
     uses: list[tuple[str, str, Path]]
-    """Imports of first-party files: name in this file, name in the module, path. Their order ignores paths."""
+    """Imports of first-party files: name in this file, name in the module, path. Paths have no effect on the order."""
 
 
 @dataclass(frozen=True)

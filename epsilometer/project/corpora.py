@@ -95,8 +95,7 @@ def _of_length(table: pl.DataFrame, fewest: int, most: int, place: str) -> pl.Da
 
 
 def _with_public(table: pl.DataFrame, share: float, place: str) -> pl.DataFrame:
-    """Return the table with the split `public`. Raises UserError if the table has this split already, or if the public
-    part or the rest is empty."""
+    """Return the table with a split `public`. Raises UserError if it exists, or if one side would be empty."""
     if PUBLIC in table["split"]:
         raise UserError(
             f"{place}: the data set has a split {PUBLIC!r} of its own; leave {place.split('.')[-1]} out", "EPS-P053"

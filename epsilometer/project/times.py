@@ -1,7 +1,7 @@
 """The processor time of each stage in its last run in the current folder.
 
-DVC keeps no such record, and a stage whose outs came from DVC's cache took no time here. The record is not in a folder
-of results, because equal results may take different times.
+DVC keeps no such record, and a stage whose outs came from DVC's cache took no time here. No stage has this
+record as an out, because equal outs may take different times.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ from epsilometer.runtime.progress import note
 
 _READERS = (STATIC, RELABELLED, AUGMENTED, FOLDED, ADAPTIVE)  # attackers that read one rewrite
 _MOST, _FEWEST = 1000, 50  # most and fewest rewrites to compare with the stated law
-_ALL = 1 << 20  # more texts than any table has
+_ALL = 1 << 20  # a number of texts that no table reaches
 # Columns printed for recorded rewrites: in rows of victims (which learned from clean texts), and of attackers.
 _OF_VICTIMS = ("both_right", "rs_all", "rs_all_low", "rs_all_high", "coverage", "rs", "ur", "pa", "words_changed")
 _OF_ATTACKERS = ("texts_each", "trained_on", "texts", "accuracy", "majority", "loss", "point", "upper", "ceiling")

@@ -85,7 +85,7 @@ class Claim:
         return [*map(_name, of.attacks), *([_FIGURE + BY_LAW] if _lawful(of.mechanism, of.epsilon) else [])]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return the usual number of trials, at most the budget of rewrites. Any number can refute a claim."""
+        """Return the usual number of trials, at most the budget of rewrites."""
         return min(self.usual, budget)
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:

@@ -1,8 +1,8 @@
 """Surviving identifiers: the share that rewrites still contain, by kind and, if planted, by shape (written form).
 
 A trial is a text with one identifier of a kind. The identifiers are those that the texts' file records. If the file
-records none, identifiers are planted (`auditing/identifiers`). The count covers every adversary: reading an identifier
-in a rewrite takes no attack.
+records none, identifiers are planted (`auditing/identifiers`). The count covers every adversary, because reading an
+identifier in a rewrite takes no attack.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tail: the delta at 4 nats that an attack's most confident guesses prove. An average loss hides it.
+"""The tail: the delta at 4 nats that an attack's most confident guesses prove. An average loss hides this delta.
 
 Trials are those of `which_text`. Separate trials choose the thresholds of the attack's score (`estimation/tail.py`).
 """
@@ -64,7 +64,7 @@ class Tail:
         ]
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the stated law's evidence if it proves that every adversary keeps the limit. Gates do not use it."""
+        """Return the law's evidence if it proves the limit kept by every adversary. Gates do not use this evidence."""
         return average_by_law(of, limit, budget, ("all_delta_at_4_low", "all_delta_at_4"), errors=errors)
 
     def learn(self, of: Subject, guessed: Sequence[Guessed]) -> Sequence[Learnt]:

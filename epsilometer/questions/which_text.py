@@ -69,7 +69,7 @@ class WhichText:
         return observed
 
     def by_law(self, of: Subject, limit: Limit, budget: int, *, errors: Errors) -> tuple[Observed | None, str | None]:
-        """Return the stated law's evidence if it proves that every adversary keeps the limit. Gates do not use it."""
+        """Return the law's evidence if it proves the limit kept by every adversary. Gates do not use this evidence."""
         return average_by_law(of, limit, budget, ("all_low", "all_high"), errors=errors)
 
     def learn(self, of: Subject, guessed: Sequence[Guessed]) -> Sequence[None]:

@@ -6,8 +6,8 @@ the resulting text is rewritten once. So one rewrite of n words gives n guesses.
 
 The two words are the candidates of an attack. If the rewrite has as many words as the text, the attack sees the output
 in the word's place, else the whole rewrite. Every attack gives a valid bound, for any mechanism. If an attack ignores
-information, such as the context of a word, the bound is only lower. Attacks on latents and on a provider's view cannot
-compare single words, and are left out.
+information, such as the context of a word, its bound is smaller but still valid. Attacks on latents and on a provider's
+view cannot compare single words, and are left out.
 
 A trial of the question `WhichUnit` is a rewritten text. Its value is the share of the text's coins that an attack
 guessed right. Texts are drawn independently, each with its own coins, so the values are independent numbers in [0, 1].
@@ -94,7 +94,7 @@ class WhichUnit:
         return [_name(attack) for attack in _able(of.attacks, of.mechanism, _COMPARED)]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return twice the fewest texts that show the limit is kept if attacks guess at chance; at least `usual`."""
+        """Return twice the fewest texts that show the limit kept if attacks are at chance; from `usual` to `budget`."""
         if limit.rate > 1 - 1e-6:
             raise UserError(
                 f"no rate of right guesses can exceed a loss of {limit.allowed:g} nats; give a lower limit", "EPS-Q043"

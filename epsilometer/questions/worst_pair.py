@@ -1,4 +1,4 @@
-"""The pair of texts with a mechanism's largest loss: searched by trials, then proved on fresh ones.
+"""The pair of texts with a mechanism's largest loss: found by trials; fresh trials then prove its loss.
 
 An audit's losses are averages over its trials. So they hide a text that a mechanism hardly protects, such as a text
 with a rare word. Here pairs of texts compete for trials (`halving`), and the bound is about the one pair that remains.

@@ -1,4 +1,4 @@
-"""Test an audit for differences from the accepted baseline, by exact tests that are corrected for their number.
+"""Exact tests of an audit for differences from the accepted baseline, corrected for the number of tests.
 
 If the audit has the baseline's trials, the test is McNemar's exact test (`comparison`). Its null hypothesis is only
 that a guess about a trial is as likely to be right as before; the noise may be fresh or the same. For other trials, the

@@ -1,7 +1,7 @@
 """Every audit's losses, a line per audit, cell, epsilon and attack, in a file that git tracks and that only grows.
 
 An audit is identified by its date (UTC, to the second). Lines are in the order of audits, which is also the order of
-their dates. If the clock now shows a time before the last audit's date, the new date is one second after that date.
+their dates. If the clock shows no later time than the last audit's date, the new date is one second after that date.
 Otherwise an audit could be dated to an earlier year, in which some of alpha is still unspent.
 """
 
@@ -69,7 +69,7 @@ def read(path: Path | str = FILE) -> pl.DataFrame:
 
 
 def next_date(history: pl.DataFrame) -> str:
-    """Return the date for an audit that is added now: the present, but at least a second after the latest audit."""
+    """Return the date for an audit that is added now: the current time, at least a second after the latest audit."""
     now = datetime.now(UTC).strftime(_DATE)
     if not len(history) or now > (latest := max(history["date"])):
         return now

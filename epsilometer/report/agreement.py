@@ -22,8 +22,8 @@ verdict on a share is *not testable here* if every possible share of n texts lea
 share is *not testable here* if no possible share agrees, or if no possible share disagrees.
 
 A number without an interval needs `off`, `factor` or `exact`. `off` is the largest amount by which chance may change
-the number. If the other number is also a cell, `off` is the largest change of the difference of both numbers. `factor`
-states the change as a factor. `exact` states that chance plays no part, as in a law, a bound or a complete count.
+the number. If the other number is also a cell, `off` is for the difference of the two numbers. `factor` states this
+largest change as a factor. `exact` states that chance plays no part, as in a law, a bound or a complete count.
 
 `against` is an effect size, for a check of the rule's power (`report.power`). Assume that the claim is false by this
 amount: the true value lies on the wrong side of the other number, at the distance `against` from it (for NEAR: at the
@@ -93,10 +93,10 @@ def agreement(
 def decided(
     cell: str, rule: str, other: str, by: str | None, *, against: float, of: int | None = None, off: float = 0
 ) -> bool:
-    """Return True if the rule could decide a claim, because it would probably disagree if the claim were false.
+    """Return True if the rule would probably disagree with a false claim; only then does its verdict decide.
 
-    Probably means with a probability of at least `LEAST`. If the claim is false, the true value is assumed to lie on
-    the wrong side of `other`, at the distance `against` (see the module). A share in `other` must come with its
+    Probably means with a probability of at least `LEAST`. For a false claim, the true value is assumed to lie on the
+    wrong side of `other`, at the distance `against` (see the module). A share in `other` must come with its
     interval. The other parameters are those of `agreement`.
     """
     (least, most), reach = interval(other), interval(by or "0")[1]

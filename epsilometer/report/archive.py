@@ -1,8 +1,8 @@
 """The tables of a finished run as data, in a folder under `results/`.
 
 `run.json` states the title, date, commit, hardware and minutes of the run, and lists its tables in order: heading,
-caption and file. A table is a CSV file, or a Parquet file from 100 kB. Cells hold the text that the report shows, such
-as a loss with its interval. `page` writes the same tables as one Markdown page.
+caption and file. A table is a CSV file, or a Parquet file if the CSV had 100 kB or more. Cells hold the text that the
+report shows, such as a loss with its interval. `page` returns all tables of a run as one Markdown page.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def cells(path: Path) -> tuple[list[str], list[list[str]]]:
 
 
 def file(folder: Path, name: str) -> Path | None:
-    """Return the file of a table `PROFILE/NAME`, with or without a suffix; None if it does not exist."""
+    """Return the file of a table; None if it does not exist. name: `PROFILE/NAME`, with or without a suffix."""
     place = folder / re.sub(r"\.(csv|parquet)$", "", name)
     return next((path for suffix in _SUFFIXES if (path := Path(f"{place}{suffix}")).is_file()), None)
 

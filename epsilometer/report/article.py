@@ -30,7 +30,7 @@ class Measured:
     """A mechanism of a paper.
 
     name: the name in the paper. calibrated: the row of `calibrate`. loss: the row of the strongest attack, with bounds
-    that account for its choice among the attacks. attacks: the rows of all attacks. alike: the row of the similarity.
+    corrected for the choice among the attacks. attacks: the rows of all attacks. alike: the row of the similarity.
     `loss`, `attacks` and `alike` are empty if no epsilon has the target loss.
     """
 
@@ -47,8 +47,8 @@ class Article:
 
     target: the loss of the calibration, in nats. source: the name of the texts. texts: their number. matched: True
     for candidates with equal numbers of words. alpha: the error of each interval. calibrated: a row for each mechanism.
-    losses, similarities: the figures of each mechanism. leaks: comparisons of pairs of mechanisms by loss. keeps: the
-    same by similarity.
+    losses, similarities: the figures of each mechanism. leaks, keeps: comparisons of pairs of mechanisms, by loss
+    and by similarity.
     """
 
     target: float
@@ -93,7 +93,7 @@ class Article:
 
     @cached_property
     def _name(self) -> Mapping[str, str]:
-        """The name of each mechanism in the paper. A file is named by its stem, unless two have the same stem."""
+        """The name of each mechanism in the paper. For a file, it is the stem, unless two files have this stem."""
         names = [row["mechanism"] for row in self.calibrated]
         stems = [Path(name).stem for name in names]
         return {name: stem if stems.count(stem) == 1 else name for name, stem in zip(names, stems, strict=True)}
@@ -200,7 +200,7 @@ class Article:
 
     @property
     def figure(self) -> Specification:
-        """Two panels with a row for each mechanism: its loss (by each attack and the strongest), and its similarity."""
+        """A panel of losses (by each attack and the strongest) and a panel of similarities; a row per mechanism."""
         every = [each for each in self.mechanisms if each.loss]
         ends = [row["high"] for each in every for row in (*each.attacks, each.loss)]
         top = 1.05 * max([self.target, *filter(math.isfinite, ends)])
@@ -266,7 +266,7 @@ def _equal(first: str, second: str, verb: str) -> str:
 
 
 def _detectable(row: Row, what: str) -> str:
-    """Return a sentence on the difference that would have been found; empty if a difference was found."""
+    """Return a sentence on the smallest difference that the test would detect; empty if a difference was found."""
     least = row["detectable"]
     if least is None:
         return ""

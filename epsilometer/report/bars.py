@@ -1,7 +1,7 @@
 """Bars from "nothing learnt" to "certain", one per mechanism.
 
 The scale is right guesses of 100 between two texts. The page's style sheet draws the bars without a script, so they fit
-any screen and can be printed. The text at each bar has the same figures.
+any screen and can be printed. The text at each bar states its figures.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from epsilometer.report.environment import render, show
 from epsilometer.report.section import Section
 
 ROOM = 260  # maximum number of words above the first section
-_HEADER = 15  # number of words about the page's origin, which `origin.header` inserts later
+_HEADER = 15  # number of words about the page's origin, which `page` inserts later
 
 Topics = list[tuple[str, list[str]]]
 """Topics of the first screen, each with its sentences."""
@@ -22,7 +22,7 @@ Topics = list[tuple[str, list[str]]]
 
 @dataclass(frozen=True)
 class Body:
-    """The contents of the page, in order. mechanisms: all mechanisms on it; controls: the controls among them."""
+    """The contents of the page, in order. mechanisms: all mechanisms on it; controls: the controls among these."""
 
     title: str
     sections: Sequence[Section]
@@ -61,8 +61,8 @@ def build(body: Body, path: Path, folder: Path) -> None:
 def first_screen(body: Body) -> Topics:
     """Return the topics and sentences that the sections contribute, in their order.
 
-    The first section that has topics shows all of them, so that every data set has its answer. Later topics are shown
-    if they fit.
+    The first section with topics contributes all its topics, so that every data set has its answer. Later sections
+    contribute the topics that fit.
     """
     sections = [*body.sections, *body.closing, *body.last]
     taken = _HEADER + len(" ".join([body.title, *(section.link for section in sections)]).split())

@@ -1,6 +1,6 @@
 """Figures of results/ that pages and claims cite.
 
-A reference has a table, a row and a column. If the cell has several values, it also has the name of the value:
+A reference has a table, a row and a column. For a cell with several values, the reference also names the value:
 
     full/losses-on-queries; tem, 5; strongest
     training/attacks-against-noise; reviews-bert-none, rmia; levels: values; 0.03
@@ -87,8 +87,7 @@ def _begins(cells: list[str], row: str) -> bool:
 
 
 def _by_holm(cell: str, family: list[str]) -> str:
-    """Return the p-value in a cell, adjusted for the p-values in a family of cells; cells without a number are
-    skipped."""
+    """Return the p-value in a cell, adjusted for the p-values in a family; cells without a number are skipped."""
     p_values = [interval(other)[0] for other in family if re.search(r"\d", other)]
     adjusted = dict(zip(p_values, holm(p_values), strict=True))
     return f"{adjusted[interval(cell)[0]]:.2g}"

@@ -48,7 +48,7 @@ class Rule(_Strict):
 
     cell: a reference. other: a number, a word or a reference. by: the distance that `NEAR` allows, which may have an
     interval. of, other_of: the numbers of texts behind `cell` and `other` if they are shares. off: the amount by which
-    chance may change a cell without an interval. factor: the same, as a factor. exact: True if chance plays no part.
+    chance may change a cell without an interval. factor: this change as a factor. exact: True if chance plays no part.
     times: a factor for `other`. against: how far on the wrong side of `other` the true value lies in the alternative
     that the paper denies. premise: another rule; if it does not agree, the claim is not testable.
     """

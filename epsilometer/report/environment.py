@@ -1,4 +1,4 @@
-"""The only Jinja environment, which escapes all texts. Templates are in the folders of the functions that use them."""
+"""The only Jinja environment, which escapes all texts. A template is in the folder of the module that uses it."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Filter:
     epsilon: Sequence[float] = ()
 
     def of(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Return these rows of a table. Raises UserError for a column that the table lacks, or a value in no row."""
+        """Return a table's rows with these values. Raises UserError for a missing column, or a value in no row."""
         for part in fields(self):
             values, name = getattr(self, part.name), part.name
             if not values:

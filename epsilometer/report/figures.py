@@ -180,8 +180,7 @@ def wide_axis(top: float) -> tuple[alt.Axis, alt.Scale]:
 
 
 def ends(values: pl.Series) -> tuple[float, float]:
-    """Return the smallest and the largest value, without nulls; 1 and 1 if all are null (mechanisms without
-    budgets)."""
+    """Return the smallest and the largest value, without nulls; 1 and 1 if all are null (no budgets)."""
     ordered = values.drop_nulls().sort()
     if ordered.is_empty():
         return 1.0, 1.0
@@ -204,7 +203,7 @@ def specify(chart: alt.HConcatChart | alt.VConcatChart | alt.ConcatChart, datase
 def joined(panels: Iterable[alt.LayerChart | alt.FacetChart], datasets: dict[str, Any], **around: Any) -> Specification:
     """Return the specification of panels side by side. around: further properties of the concatenation.
 
-    This does not use altair's concatenation, which copies each panel several times and takes seconds.
+    The function replaces altair's concatenation, which copies each panel several times and takes seconds.
     """
     parts = [
         {name: part for name, part in panel.to_dict(validate=CHECKED).items() if name not in _TOP} for panel in panels

@@ -196,7 +196,7 @@ class Decision:
         return self.errors.alpha / max(1, self.limited)
 
     def missed(self, judged: Judged) -> float:
-        """Return the share of trials with wrong confident guesses up to which `least_loss` is valid for a tail."""
+        """Return the largest share of trials with wrong confident guesses for which a tail's `least_loss` is valid."""
         return most_missed(judged.misses, judged.trials, errors=self.errors)
 
     def least_loss(self, judged: Judged) -> float:
@@ -230,8 +230,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Files:
-    """The output files of a gate, None for a format without a file. finding: the file to which SARIF attaches
-    findings."""
+    """A gate's output files, None for a format without one. finding: the file to which SARIF attaches findings."""
 
     json: Path | None
     markdown: Path | None
@@ -470,7 +469,8 @@ def _share(precision: Precision | None) -> str:
 def junit(outcome: Decision | Failure, seconds: float = 0.0) -> str:
     """Return JUnit XML: a test case per attack, with its result in words; open cases are skipped.
 
-    seconds: the duration, a property of the suite. A decision adds the numbers of texts and rewrites, budget and seed.
+    seconds: the duration, a property of the suite. For a decision, further properties are the numbers of texts and
+    rewrites, the budget and the seed.
     """
     time = f"{seconds:.3f}"
     if isinstance(outcome, Failure):

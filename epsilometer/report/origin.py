@@ -1,7 +1,7 @@
 """The origin of a page: its date, profile and commit, the run that made it and its times, and DVC's record of inputs.
 
 These facts may differ between equal results, so files that DVC tracks do not contain them. They are inserted when the
-page is written. The table of times is only in the folder of results.
+page is written. The table of times is not on the page, but in results/.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SINGLE = "rewrite"  # only this stage has a row for each entry, because an entr
 
 
 def facts(folder: Path) -> dict[str, str]:
-    """Return the current date, profile and commit of a folder, and the device that its networks were computed on."""
+    """Return the current date, profile and commit of a folder, and the devices that computed its audit."""
     at = commit(folder)
     edited = ", with uncommitted changes" if at.edited else ""
     return {

@@ -40,7 +40,7 @@ def write(folder: Path = Path(), run: Mapping[str, str | None] | None = None) ->
 
 
 def refresh(folder: Path = Path(), run: Mapping[str, str | None] | None = None) -> None:
-    """Update the page. A page with the same body keeps its origin, and gets the current history.
+    """Update the page. A page whose body is unchanged keeps its origin, and gets the current history.
 
     Does nothing if neither page nor body exists.
     """

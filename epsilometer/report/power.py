@@ -7,7 +7,7 @@ stated distance is the distance between them, so the alternative reverses their 
 Figures are modelled as normal, with the standard deviations of their 99 % intervals, and shares of n texts as binomial.
 If an interval begins at 0, its whole length counts as the half-width. Intervals of losses widen with the loss. If one
 loss is claimed to be larger than another, the alternative reverses their order. The loss that was measured as larger is
-then the smaller loss, and its interval would be narrower. Both losses therefore get the narrower of their two
+then the smaller loss, and its interval would be narrower. Both losses therefore get the narrower of the two
 intervals.
 """
 

@@ -44,8 +44,7 @@ class Results(Generic[P]):
 
     @property
     def estimates(self) -> pl.DataFrame:
-        """The sorted estimates (schema `ESTIMATES`); without rows if no cell is audited. `point`, `upper` may be
-        infinite."""
+        """The sorted estimates (schema `ESTIMATES`); no rows without cells. `point` and `upper` may be infinite."""
         if not getattr(self.params, "cells", None):
             return pl.DataFrame(schema=dict(ESTIMATES))
         return self.table("data/estimates.parquet", ESTIMATES).sort("dataset", "attack", "mechanism", "epsilon")

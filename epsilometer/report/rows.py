@@ -60,7 +60,7 @@ def exactly(row: Mapping[str, Any]) -> str:
     shown = unbounded(row["average"])
     if math.isinf(row["average"]) or row["error"] < 0.005:
         return shown
-    # So that the rounded interval contains the whole interval.
+    # The error also covers the rounding of the average, so the shown interval contains the whole interval.
     away = abs(row["average"] - rounded(row["average"], 2, NEAREST))
     return f"{shown} ± {rounded(row['error'] + away, 2, UP):,.2f}"
 

@@ -1,8 +1,8 @@
 """A comparison of two audits: the changes of losses, and tests of whether they exceed chance. Losses are in nats.
 
 A loss has moved if a test of its hits shows a change (`reaudit.drift`). The test is McNemar's exact test if both audits
-have the same trials, else Fisher's exact test of two samples. It is corrected for the number of rows (Holm 1979): if
-two audits do not differ, the probability that any row is reported as moved is at most `LEVEL`.
+have the same trials, else Fisher's exact test of two samples. P-values are corrected for the number of rows
+(Holm 1979): if two audits do not differ, the probability that any row is reported as moved is at most `LEVEL`.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Table:
     page_only: True if the table is not in results/; off_page: True if it is only in results/.
     texts: True if it contains texts of public data sets, which are wide and are not written to results/.
     stacked: True to place a row's other cells below its first cell on a phone, so that all are visible.
-    picture: the name of a figure of the section that is written to the same folder.
+    picture: the name of a figure of the section, whose file is in the table's folder.
     anchors: an id for each row.
     """
 

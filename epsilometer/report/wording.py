@@ -114,7 +114,7 @@ def tail_words(low: float | None, high: float | None) -> str:
 
 
 def _digits(part: float, way: str) -> str:
-    """Return a probability rounded to three digits in a direction, without effect of the float's last bits."""
+    """Return a probability with three digits, rounded in a direction. The float's last bits have no effect."""
     slack = {DOWN: 1 + 1e-9, UP: 1 - 1e-9}[way]
     return f"{float(Context(3, way).create_decimal_from_float(part * slack)):.3g}"
 
@@ -153,7 +153,7 @@ def guesses(loss: float, way: str = UP) -> float:
 def guesses_beside(loss: float, allowed: float, way: str) -> str:
     """Return the right guesses of 100 at a loss: `71.4`.
 
-    A loss above (below) the allowed loss is shown as a number above (below) that of the allowed loss.
+    Rounding never moves this number to the number of the allowed loss, or across it.
     """
     shown, limit = (100 * success_bound(nats, 2) for nats in (loss, allowed))
     return beside(shown, limit, way, 1).removesuffix(".0")

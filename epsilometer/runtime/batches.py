@@ -75,7 +75,7 @@ def _by_model(notes: Path) -> list[dict[str, Any]]:
 
 
 def halved(folder: Path) -> dict[str, int]:
-    """Return how often memory ran out in a project's folder: the halvings by stage. Stages without any are left out."""
+    """Return the most halvings of any model, by stage, from a project's records. Stages with none are left out."""
     place = folder / FOLDER
     records = {path.relative_to(place).with_suffix("").as_posix(): read_json(path) for path in place.rglob("*.json")}
     most = {stage: max(entry["halvings"] for entry in record) for stage, record in sorted(records.items())}

@@ -1,4 +1,4 @@
-"""Checksums of all files of a model, stored in its folder, so that damage does not look like another model.
+"""Checksums of all files of a model, stored in the model's folder. They tell damage from a change of model.
 
 The checksums cover weights, configuration, tokeniser and clip bounds, since a flipped bit in any of these can change a
 claim. SHA256SUMS is in the format of `sha256sum`: `sha256sum --check SHA256SUMS` gives the same result as `check`.

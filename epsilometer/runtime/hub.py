@@ -1,9 +1,9 @@
 """A repository of the Hugging Face hub at one commit: its files, their local copies, and their verified download.
 
-Files are stored in the cache of the hub's client, in the client's layout, so that other programs can use them, too.
-This module adds two things to the client. It continues a download that an earlier process began. And it compares every
-file with the hash that the commit states: SHA-256 for large files, git's own hash for all other files. The hashes are
-stored in the same cache, so that `state` can tell without a network what is missing.
+The cache of the hub's client stores the files in the client's layout, so that other programs can use them, too. This
+module adds two things to the client. It continues a download that an earlier process began. And it compares every file
+with the hash that the commit states: SHA-256 for large files, git's own hash for all other files. The hashes are stored
+in the same cache, so that `state` can tell without a network what is missing.
 """
 
 from __future__ import annotations

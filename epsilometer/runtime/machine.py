@@ -29,7 +29,7 @@ def hardware() -> str:
 
 
 def examined(folder: Path) -> dict[str, str]:
-    """Return, by topic (versions, extras, hardware, ...), a line that informs an audit in this folder."""
+    """Return one line of facts per topic (versions, extras, hardware, ...), for an audit in this folder."""
     free = shutil.disk_usage(folder).free
     return {
         "epsilometer": f"{_version('epsilometer')}, Python {platform.python_version()}, {_versions(_CORE)}",

@@ -92,7 +92,7 @@ class PacedWork:
     """Work of unknown speed, done in parts of a few seconds, with reports of progress and an early estimate of time.
 
     label: the name in reports.
-    total: the size of the work, in units of about equal effort (characters); infinite if the size is unknown. Then
+    total: the size of the work, in units of about equal effort (characters); infinite if the size is unknown, and then
     nothing is printed.
     shorter: a function from the seconds of the whole work to a hint on how to shorten the work.
     next: the largest number of units for the next part; 0 means as few as possible.

@@ -52,7 +52,7 @@ class Parts:
 
     @contextmanager
     def part(self, name: str) -> Iterator[Path]:
-        """Yield the folder of a part. The part is finished if the block ends without an error. Files always stay."""
+        """Yield a part's folder. The part is finished if the block ends without an error. An error deletes no files."""
         part = self.folder / name
         part.mkdir(parents=True, exist_ok=True)
         yield part

@@ -89,7 +89,7 @@ def slices(key: NDArray[np.integer], most: int, workers: int = 1, whole: bool = 
     """Return row numbers sorted by key, in slices of about `most` rows, split where the key changes.
 
     key: [n], the key of each row. whole: True to never split the rows of one key, even if they are more than `most`.
-    Slices are smaller if larger ones would be too few for the workers.
+    Slices are smaller if the workers would otherwise get too few of them.
     """
     import numpy as np
 
@@ -110,7 +110,7 @@ def run(
 ) -> Iterator[R]:
     """Yield the results of the function built by `build` for each part, in order.
 
-    `build` is called here, or once in each worker. Unless the engine is this process, `build` and the parts must be
+    `build` is called here, or once in each worker. Unless slices run in this process, `build` and the parts must be
     picklable. Raises what the function raises, and UserError if workers die or cannot start.
     """
     mapped = _in_this if engine.here else _in_processes if engine.ray is None else _on_ray
@@ -185,7 +185,7 @@ class _Pool:
         """End the workers. Return a sentence on how the first worker ended, if one ended before this call."""
         self._pool.shutdown(cancel_futures=True)
         codes = [worker.exitcode for worker in self._workers if worker.exitcode]
-        # When one worker dies, the pool ends the others with SIGTERM. So any other code tells how the first one ended.
+        # When one worker dies, the pool ends the others with SIGTERM. Any other exit code is the first worker's.
         code = next((code for code in codes if code != -signal.SIGTERM), -signal.SIGTERM)
         return f"a worker process was ended by {_signal(-code)}" if code < 0 else f"a worker process ended with {code}"
 
@@ -297,7 +297,7 @@ class _Crew:
         self._starting[actor.ready.remote()] = actor
 
     def idle(self) -> bool:
-        """Return True if a ready worker can take a slice. A worker takes one; once all have started, it takes two."""
+        """Return True if a ready worker can take a slice. Each takes one, or two once all have started."""
         return bool(self._load) and min(self._load.values()) < (1 if self._starting else 2)
 
     def give(self, number: int, part: Any) -> None:
@@ -396,7 +396,7 @@ class _Worker:
 
 
 def _portable(error: Exception) -> Exception:
-    """Return the error, or a RuntimeError if it cannot be pickled. A note states its place, and quotes no text."""
+    """Return the error, or a RuntimeError if it cannot be pickled. A note states where it was raised, without texts."""
     trace = traceback_of(error)
     try:
         pickle.loads(pickle.dumps(error))

@@ -20,6 +20,6 @@ def notes() -> TextIO:
 
 
 def use(results: TextIO | None = None, notes: TextIO | None = None) -> None:
-    """Replace both streams; None means standard output and standard error."""
+    """Replace the two streams. None means standard output for results, and standard error for notes."""
     global _results, _notes
     _results, _notes = results, notes

@@ -13,7 +13,7 @@ _CLOCKS = 2.0  # largest difference, in seconds, between the clocks of files and
 def abandoned(path: Path, number: int) -> bool:
     """Return True if the process with this number, which wrote a file or folder, has ended.
 
-    A zombie counts as ended. So does a process whose number now belongs to a process that started later.
+    A zombie counts as ended. A process also counts as ended if its number now belongs to a later process.
     """
     with suppress(psutil.NoSuchProcess, FileNotFoundError):
         process = psutil.Process(number)

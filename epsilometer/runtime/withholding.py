@@ -83,7 +83,7 @@ def report() -> None:
 
 
 def restore() -> None:
-    """Undo `withhold`. A process that continues with other work calls this function."""
+    """Undo `withhold`. Call this function if the process continues with other work."""
     global _file, _reported
     _file, _reported = None, 0
     _undo.close()
@@ -161,7 +161,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the name of the nearest type that a module defines. A type made at run time may be named by a text."""
+    """Return the name of the nearest base class that a module defines. A run-time type's name may be a text."""
     for kind in type(error).__mro__:
         if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind:
             return kind.__name__

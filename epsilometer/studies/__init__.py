@@ -1,4 +1,4 @@
-"""The studies. A folder has a study's parameters, tables, stages, section of the report, and code of its own.
+"""The studies, a folder each: parameters, tables, stages, sections of the report, and the study's other code.
 
 No study imports another.
 """

@@ -121,7 +121,7 @@ def survives_in_part(value: str, source: str, text: str) -> bool:
 
 
 def keys(value: str) -> frozenset[str]:
-    """Return search keys of an identifier. A text in which it survives, other than as a date, contains a key."""
+    """Return search keys of an identifier. If the identifier survives other than as a date, the text contains a key."""
     key = _key(value)
     return key.joined | {key.digits, key.phone} - {""}
 

@@ -71,7 +71,7 @@ _LIMITED = threading.local()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run matrix products on one thread. Entering this context is as slow as a small product: enter once for many."""
+    """Run matrix products on one thread. Entering is as slow as a small product: enter once for many products."""
     if getattr(_LIMITED, "now", False):
         yield
         return

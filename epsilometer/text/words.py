@@ -43,8 +43,8 @@ def places(text: str) -> Iterator[tuple[int, int]]:
 def with_spaces(text: str) -> str:
     """Return the text normalised as in `words`, but with its punctuation, for code that compares parts of words.
 
-    In scripts without spaces, a run of characters appears twice in the result: joined, and as separate characters. So a
-    text of such a script, and its words joined by spaces, give the same result.
+    In scripts without spaces, a run of characters appears twice in the result: joined, and as separate characters. So
+    spaces between the characters do not change the result.
     """
     if text.isascii():
         return text.lower()

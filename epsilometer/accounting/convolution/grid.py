@@ -1,4 +1,4 @@
-"""The losses between two laws, put on a grid that understates no figure.
+"""The losses between two laws, put on a grid so that no epsilon, delta or guess loss is understated.
 
 Let the loss l = ln P(y) / P'(y) of an output y lie between the grid points g and g + h. The output is split into two
 outputs, with losses g and g + h. The output's weight mu = sqrt(P P') is divided into the two weights
@@ -7,7 +7,7 @@ outputs, with losses g and g + h. The output's weight mu = sqrt(P P') is divided
 
 which preserve P(y) and P'(y) ("connect the dots": Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022,
 arXiv:2207.04380). Merging the two outputs again recovers the true pair of laws. So the split pair is at least as easy
-to tell apart as the true pair. The same holds if several independent pairs are combined. Two quantities measure how
+to tell apart as the true pair. The same is true of products of several independent pairs. Two quantities measure how
 much easier the split pair is to tell apart. `auditing/exact_loss/products.py` uses `gap`, the maximum of
 2 sinh((l - g) / 2) sinh((g + h - l) / 2) / sinh(h / 2), which is at most h / 4. `accounting/loss_distribution.py` uses
 `raise_moments`: the mean and the mean square of the amount by which the split raises a loss under P.
@@ -83,7 +83,7 @@ def unit_losses(first: Array, second: Array, step: float, masses: tuple[Array, A
     if not (common := np.isfinite(losses)).all():
         alone = first[np.isneginf(second)], second[np.isneginf(first)]
         gone = (_mass(alone[0]), _mass(alone[1]))
-        apart = (bool(np.isfinite(alone[0]).any()), bool(np.isfinite(alone[1]).any()))  # even if the mass underflows
+        apart = (bool(np.isfinite(alone[0]).any()), bool(np.isfinite(alone[1]).any()))  # the mass may underflow
         first, second, losses = first[common], second[common], losses[common]
         masses = None if masses is None else (masses[0][common], masses[1][common])
     if not len(losses):

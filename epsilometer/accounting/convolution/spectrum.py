@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, rfft
 
 Array = NDArray[np.float64]
-_BY_FFT = 1 << 29  # largest number of summands times size for which every summand is transformed by FFT
+_BY_FFT = 1 << 29  # every summand is transformed by FFT if the number of summands times size is at most this
 _FAINT = 1e-18  # smaller values of a transform are negligible
 _TABLE = 1 << 23  # most angles whose sine and cosine are in memory at a time (128 MB)
 _AT_ONCE = 32  # summands transformed at a time

@@ -4,7 +4,7 @@ Rare values of the loss L = ln P/P' decide an epsilon or a delta. Under P the ma
 the law of L is computed under another measure, mu e^(theta L) with mu = sqrt(P P'). For any theta this measure, like mu
 itself, factorises over the summands of L. theta is chosen so that the deciding losses have most of the mass. So nothing
 underflows, however small a delta is. The Fourier transform's error is relative to the tilted law, not to 1. The excess
-at a level, which is the delta at that epsilon, is
+at a level is the delta at an epsilon equal to the level:
 
     sum (P - e^level P')_+ = sum over L > level of mu e^(theta L) e^(-theta L) (e^(L/2) - e^(level - L/2)).
 
@@ -128,5 +128,5 @@ class TiltedLaw:
 
 
 def weights(beyond: Array, theta: float) -> Array:
-    """Return e^((0.5 - theta) x) (1 - e^-x) for distances x >= 0: a loss minus a level below the loss."""
+    """Return e^((0.5 - theta) x) (1 - e^-x) for x >= 0, where x is a loss minus a lower level."""
     return np.asarray(np.exp((0.5 - theta) * beyond) * -np.expm1(-beyond), np.float64)

@@ -8,8 +8,8 @@ in length j,
 
     score = - sum over j of ln(d_j + 0.1).
 
-An equal length is strong evidence for a candidate. A difference is weak evidence against it, however large the
-difference is. So the preserved lengths decide, and the other lengths break ties. Nothing is fitted to the trials, so no
+An equal length is strong evidence for a candidate. A different length, however different, is weak evidence against the
+candidate. So the preserved lengths decide, and the other lengths break ties. Nothing is fitted to the trials, so no
 trial is held out and no correction is needed. A rewrite of lower-case words with single spaces is compared with the
 candidates in the same form.
 """

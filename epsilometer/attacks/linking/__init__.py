@@ -1,1 +1,1 @@
-"""Linking attacks, one per file. An attack gets rewrites and facts about people, and scores each person and rewrite."""
+"""Linking attacks, one per file. An attack gets facts about people, and scores each pair of a person and a rewrite."""

@@ -7,8 +7,8 @@ adaptive:    learned from rewrites of original texts (all or some of them), with
 augmented:   learned from the originals and from the rewrites that the adaptive attacker learns from.
 folded:      as augmented, but disguised letters, split words and swaps are undone (`folding`) in all rewrites that the
              attacker learns from and reads.
-relabelled:  the static attacker with translated answers: an answer means the class whose rewritten training texts get
-             that answer most often. This undoes a mechanism that exchanges classes.
+relabelled:  the static attacker with translated answers. Each answer is translated to the class whose rewritten
+             training texts get this answer most often. This undoes a mechanism that exchanges classes.
 author:      the adaptive attacker on several texts of one author, with their log-probabilities summed.
 llm:         a language model that answers a prompt.
 detector:    learned to distinguish texts from their rewrites.
@@ -132,10 +132,10 @@ def infer(
     """Yield the inferences, on the test texts, of the attackers with one kind and seed of classifier; `clean` is first.
 
     training, test: texts that have the label. static: trained on the original training texts, and possibly on other
-    texts. learn: trains another classifier like `static`. noise: one stream, which puts texts of one author into sets.
-    A set size is left out if some class has no set of that size. Raises UserError for texts or groups in both parts,
-    for a class that is missing from a part, for a classifier that learned other classes, and for a classifier that was
-    not trained again.
+    texts. learn: trains another classifier like `static`. noise: one stream, which draws the sets of texts by one
+    author. A set size is left out if some class has no set of that size. Raises UserError for texts or groups in both
+    parts, for a class that is missing from a part, for a classifier that learned other classes, and for a classifier
+    that was not trained again.
     """
     check_apart(training, test)
     check_classes(test, label, static.classifier.classes)
@@ -169,7 +169,7 @@ def infer(
 def detect(training: Released, test: Released, learn: Learn, *, seed: int, noise: Noise) -> Inferred:
     """Return the guesses of a detector; a fair coin shows it either the original or the release of each test text.
 
-    noise: one stream, which flips the coins.
+    noise: one stream, for the coins.
     """
     check_apart(training, test)
     clean, origins = _grouped(Examples(training.originals, [ORIGINAL] * len(training)), training)
@@ -203,8 +203,8 @@ def ask(model: InferringModel, name: str, test: Released, label: str, *, classes
 def confusion(static: Learned, rewrites: Examples) -> NDArray[np.float64]:
     """Return [c, c]: ln P(static names class a | class b), estimated on rewrites with their true labels.
 
-    An answer is the most likely class, where all classes are equally likely beforehand. One correct count is added for
-    every class, so an answer that never occurs is not translated.
+    An answer is the most likely class under equal prior probabilities. For every class, one right answer is added to
+    the counts, so an answer that never occurs is not translated.
     """
     classes = static.classifier.classes
     named = static.log_likelihoods(single(rewrites.texts)).argmax(axis=1)
@@ -229,9 +229,9 @@ def sets_of_one_author(test: Released, label: str, size: int, noise: Noise) -> N
 
 
 def check_same_classes(learned: Sequence[str], clean: Sequence[str]) -> None:
-    """Raise UserError unless rewrites and clean texts have the same classes: answers are indices of clean classes.
+    """Raise UserError unless rewrites and clean texts have the same classes.
 
-    learned, clean: the classes, or the label of each text.
+    Answers are indices of the clean classes. learned, clean: the classes, or the label of each text.
     """
     of_rewrites, of_clean = ({*labels} for labels in (learned, clean))
     if of_rewrites != of_clean:

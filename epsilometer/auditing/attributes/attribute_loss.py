@@ -81,8 +81,8 @@ def rows(
     inferred: the inferences of one label's attackers. groups: [test texts], None if all are independent. alpha: error
     of each interval, and of all verdicts of the label together (`verdicts.divisor`). noise: one stream, which samples
     texts in equal number from each class; attackers that read the same number of texts get the same sample. The row
-    `strongest` is about the attacker with most successes among the m attackers that read one released text, at level
-    alpha / m. The row's verdict is the verdict of that attacker.
+    `strongest` is about the attacker with most successes among the m attackers that read one released text. Its level
+    is alpha / m, and its verdict is that of this attacker.
     """
     own = [_row(inference, groups, claimed, alpha=alpha, noise=noise) for inference in inferred]
     among = [(inference, row) for inference, row in zip(inferred, own, strict=True) if _competes(inference)]

@@ -28,7 +28,7 @@ from epsilometer.models.locate import ENCODER as ENCODER_MODEL
 from epsilometer.runtime.progress import note
 
 REWRITE = "rewrite"  # the column with the releases of training texts
-_FEWEST = 10  # fewest rewrites to learn from if other training texts have none; fewer may be there by accident
+_FEWEST = 10  # fewest rewrites to learn from if some training texts have none; fewer may be there by accident
 
 _OF_ATTACKER = [name for name in list(ATTACKERS)[list(ATTACKERS).index("label") :] if name != "hits"]
 _OF_VICTIM = [name for name in ANONYMITY if name not in ATTACKERS and name not in ("attribute", "task", "victim")]
@@ -68,13 +68,13 @@ def anonymity(
 
     originals, rewrites: n texts each, in the same order; an unchanged text is its own rewrite. labels: by name, n
     values each, None for a text without that label. attribute, keep: names of the label to hide and of a label to
-    preserve. training: other labelled texts, with the columns `text`, the labels and, for texts rewritten in the same
-    way, `rewrite` (null for the other texts). The victims learn from all of these texts. The attribute's victims also
-    serve as the attackers `clean`, who reads the originals, and `static`. Attackers who know the mechanism learn from
-    the texts with a rewrite. If some training texts lack a rewrite, at least 10 texts with the attribute must have one,
-    and these must include every class. If this condition fails, or if there are no training texts, attackers who know
-    the mechanism learn from one half of `rewrites`. Only the other half is then tested; no text or group is in both
-    halves.
+    preserve. training: other labelled texts, with the columns `text`, the labels and optionally `rewrite`, a rewrite
+    made in the same way as `rewrites` (null for a text without one). The victims learn from all of these texts. The
+    attribute's victims also serve as the attackers `clean`, who reads the originals, and `static`. Attackers who know
+    the mechanism learn from the texts with a rewrite. If some training texts lack a rewrite, at least 10 texts with the
+    attribute must have one, and these must include every class. If this condition fails, or if there are no training
+    texts, attackers who know the mechanism learn from one half of `rewrites`. Only the other half is then tested; no
+    text or group is in both halves.
 
     Returns a row per attacker, kind and seed; `strongest` and the detectors are last. The columns are those of
     `tables.ATTACKERS` from `label` on, except `hits`, and those of `tables.ANONYMITY` about the victim of the same kind
@@ -149,7 +149,7 @@ def _parts(
     if training is not None:
         supplied, rewritten = _training(training, names, design.group)
         check_apart(supplied, texts)
-        for name in names:  # checks all test texts, since attackers learn from half of them if rewrites are few
+        for name in names:  # checks all test texts, before attackers may take half of them to learn from
             check_classes(texts, name, sorted({*supplied.with_labels(name).classes_of(name)}))
         learned_from = _taught_by(supplied, rewritten, names[0])
     if learned_from is None:
@@ -159,7 +159,7 @@ def _parts(
     source = learned_from if supplied is None else supplied
     clean = {name: source.with_labels(name).clean(name) for name in names}
     attribute, *_ = names
-    if {*design.attacking.attackers} - {STATIC, DETECTOR}:  # the other attackers learn the attribute from rewrites
+    if {*design.attacking.attackers} - {STATIC, DETECTOR}:  # all other attackers learn the attribute from rewrites
         check_same_classes(learned_from.with_labels(attribute).classes_of(attribute), clean[attribute].labels)
     return clean, learned_from, test
 

@@ -12,9 +12,9 @@ as published for IDT (Computational Linguistics 2025, section 5), and in additio
 
     RS_all = RS coverage = #{A: f_p(x') != y_p, f_u(x') = y_u} / #C,
 
-because a mechanism that rewrites few texts must be judged over all its input texts. UR and PA are also reported over
-all test texts in their released form. If several attributes are hidden together, a text is in C if all attributes are
-predicted right, a success has all attributes wrong, and PA counts the texts with any attribute still right.
+which judges a mechanism that rewrites few texts over all its input texts. UR and PA are also reported over all test
+texts in their released form. If several attributes are hidden together, a text is in C if all attributes are predicted
+right, a success has all attributes wrong, and PA counts the texts with any attribute still right.
 
 Intervals are over texts: Clopper and Pearson's for shares, bootstrap intervals for F1. If texts share a group (an
 author, a pair), all intervals are bootstrap intervals over groups. Nothing here proves privacy: victims do not learn
@@ -97,8 +97,8 @@ class Read:
 def read(test: Released, attributes: Sequence[str], task: str | None, victims: Mapping[str, Classifier]) -> Read:
     """Return the victims' predictions on the test texts that have all of these labels. victims: classifiers by label.
 
-    Raises UserError for a label that is both attribute and task, for a class that is missing from a part, and if the
-    victims predict all labels right for no text.
+    Raises UserError for a label that is both attribute and task, for a class that is missing from a part, and if no
+    text has all its labels predicted right.
     """
     if task in attributes:
         raise UserError(

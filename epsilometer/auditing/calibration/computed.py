@@ -4,8 +4,8 @@ The two bounds of the figure (a loss in nats, or a delta) form a bracket. The se
 from `low` to `high`. The bracket is below the target at `low` and above the target at `high`. If the figure rises with
 epsilon, it meets the target in between. The figure is computed at both ends of the range first. If the figure falls
 through the target between these ends, the same search runs over 1 / epsilon. Then the bracket is above the target at
-`low` and below the target at `high`. Each new epsilon is where a power law through both ends of the interval meets the
-target, moved a little towards the farther end. Every third epsilon instead halves the interval (on a log scale).
+`low` and below the target at `high`. The power law through both ends of the interval proposes the next epsilon, which
+is moved a little towards the farther end. Every third epsilon instead halves the interval (on a log scale).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def meet(figure: Figure, target: float, low: float, high: float, *, width: float
 
 
 def further(met: Met) -> float | None:
-    """Return an epsilon far beyond the range, on the side where an OUTSIDE search would continue; otherwise None."""
+    """Return an epsilon far beyond the range, where an OUTSIDE search would continue; None for another status."""
     if met.status != OUTSIDE:
         return None
     return max(met.figures) * FAR if (met.low == 0) == _falls(met) else min(met.figures) / FAR

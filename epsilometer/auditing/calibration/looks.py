@@ -1,4 +1,4 @@
-"""Bounds of a figure from fresh rewrites (looks), for the search of the epsilon at a target (`computed.meet`).
+"""Looks: bounds of a figure from fresh rewrites, to search for the epsilon at a target (`computed.meet`).
 
 The j-th look has the level 6 alpha / (pi j)^2. All levels sum to alpha. So with probability at least 1 - alpha the
 bounds of all looks are right, for any choice of epsilons.
@@ -38,7 +38,7 @@ class Looks:
     """A function from an epsilon to the bounds of a figure (`computed.Figure`), from looks with different levels.
 
     Looks at one epsilon repeat until their bounds together show on which side of the target the figure lies. If too few
-    rewrites are left for the first look, the target itself is returned as both bounds, which decides nothing.
+    rewrites are left for the first look, both bounds are the target itself, so they decide nothing.
 
     look: a function of an epsilon and a `Turn` that returns bounds from at most `turn.left` rewrites, or None if these
     rewrites are too few. The bounds are wrong with probability at most the turn's level. spent: the number of all

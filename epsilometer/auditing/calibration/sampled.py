@@ -1,9 +1,9 @@
 """The nominal epsilon at which an attack's empirical loss meets a target, with an interval. Losses are in nats.
 
 The target loss l corresponds to a target success probability p* = e^l / (e^l + k - 1) (TeDA eq. 10 solved for the
-probability). Delta is 0 here for every claim, because a claim with a large delta would allow any leak. The search is
-for c, the largest epsilon below which no success probability p(epsilon) exceeds p*. Assumption: above c, p is at least
-p*. Fresh trials are drawn at epsilons of a fixed grid, and the answer is the interval between two of these epsilons.
+probability). Delta is 0 here for every claim, because a large delta would allow any leak. The search is for c, the
+largest epsilon below which no success probability p(epsilon) exceeds p*. Assumption: above c, p is at least p*. Fresh
+trials are drawn at epsilons of a fixed grid, and the answer is the interval between two of these epsilons.
 
 **Evidence by betting** (Ville 1939; Waudby-Smith and Ramdas 2023). A *place* is the index of an epsilon in the grid,
 and a *cell* is the interval between two neighbouring epsilons. For each cell a bettor tests the hypothesis "c lies in
@@ -22,12 +22,12 @@ cells are refuted, the assumption is refuted too.
 
 **Posteriors instead of hits.** A trial's factor is 1 + m (x - p*), with the stake m = (q - p*) / (p* (1 - p*)). Here x
 is 1 for a success and 0 otherwise. If the mechanism's law is known, x is instead the posterior of the guess
-(`posteriors`). A posterior lies in [0, 1] and has the same mean as the hit, so the argument above still applies, and
-the posterior varies less. One posterior is as informative as r = p* (1 - p*) / (variance of x in earlier batches) coins
-(trials scored 0 or 1). So the stake is multiplied by r, up to 0.9 of the largest stake that cannot make the wealth
-negative. Bets on posteriors rely on the stated law. The hits of the same trials test the law after every batch
-(`posteriors.LawTest`), with a tenth of alpha. If the hits refute the law, the search starts again with the hits of all
-batches so far, and its result says so (`departs`).
+(`posteriors`). A posterior lies in [0, 1] and has the same mean as the hit, so the argument above still applies. The
+posterior varies less than the hit. One posterior is as informative as r = p* (1 - p*) / (variance of x in earlier
+batches) coins (trials scored 0 or 1). So the stake is multiplied by r, up to 0.9 of the largest stake that cannot make
+the wealth negative. Bets on posteriors rely on the stated law. The hits of the same trials test the law after every
+batch (`posteriors.LawTest`), with a tenth of alpha. If the hits refute the law, the search starts again with the hits
+of all batches so far, and its result says so (`departs`).
 
 **The bets** follow a posterior over curves loss(epsilon) = l (epsilon / c)^b, with any c and with b from 1/4 to 6. A
 tenth of each wealth bets on the success rate at one epsilon alone, without a curve. A poor model costs trials, not
@@ -40,9 +40,9 @@ second search, on fresh trials between these two epsilons. This search is for th
 exceeds p*.
 
 **The next epsilon.** The first two epsilons are the ends of the range. If two epsilons then contradict a rising curve,
-the next batch is at that one of the two whose side of p* is less clear. Otherwise the next three batches are at three
-epsilons between the ends. After these batches, the posterior predicts which interval of the requested width is settled
-with the fewest trials, and the next epsilon is an end of that interval.
+the next batch is at the one of these two epsilons whose side of p* is less clear. Otherwise the next three batches are
+at three epsilons between the ends. After these batches, the posterior predicts which interval of the requested width is
+settled with the fewest trials, and the next epsilon is an end of that interval.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def calibrate(
         if falls or evidence.open().any() or not pair:
             break
         contradiction, last = contradiction or pair, evidence.first_above()
-        if last == 0:  # the loss falls between the first epsilon and another
+        if last == 0:  # the loss falls between the first epsilon and the later one of the pair
             falls, last = True, pair[1]
     status, below, above, outside = _outcome(evidence, last, falls=falls, contradicted=bool(contradiction))
     contradiction = pair if status == UNDECIDED and outside else contradiction

@@ -47,8 +47,8 @@ def ceiling(
     `sets` sets of `size` texts are drawn. Each set has a mechanism of its own, and all pairs of the set are audited.
     The default encoder computes the embeddings. Columns: nats (a loss); guess_loss (the ceiling if the best adversary's
     average loss between two texts is `nats`); pure_epsilon (the ceiling if the pure loss between any two texts of a set
-    is at most `nats`); one_text (the worth of releasing the same text, the best of `public`, for every input; null
-    without public texts); texts (the mean number of texts that one mechanism serves).
+    is at most `nats`); one_text (the worth of releasing the best text of `public` for every input; null without public
+    texts); texts (the mean number of texts that one mechanism serves).
 
     equal_length: True if the texts of a set must have equally many words. Raises UserError for losses below 0, and if
     there are too few texts (of equal length) for a set.

@@ -211,8 +211,8 @@ def under_pure_epsilon(served: Sequence[TextSet], epsilon: float) -> Array:
 def mean(frontiers: Sequence[Frontier], weights: Array | None = None) -> Frontier:
     """Return F of several sets together; each set may have its own mechanism and success.
 
-    weights: the weights of the sets, None if all sets are audited equally often. A given mean success is best spent
-    where worth rises fastest, so the linear pieces of all sets are joined in descending order of slope.
+    weights: the weights of the sets, None if all sets are audited equally often. Mean worth is largest if success rises
+    first where worth rises fastest, so the linear pieces of all sets are joined in descending order of slope.
     """
     weights = np.ones(len(frontiers)) if weights is None else weights
     parts, shares = [], (weights / weights.sum()).tolist()

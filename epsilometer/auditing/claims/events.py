@@ -7,8 +7,8 @@ classifier is naive Bayes over the traits. A trait of an output is the output it
 its beginning, three characters in a row, or its length. A claim with a delta bounds only the probabilities of events.
 
 One part of the draws trains the classifier. A second part chooses an event for each pair of inputs: the event that
-would prove the largest loss. Further draws test the chosen events. So there is one test per pair, for any number of
-events to choose from.
+would prove the largest loss. Further draws test the chosen events. So each pair has one test, however many events there
+are to choose from.
 """
 
 from __future__ import annotations

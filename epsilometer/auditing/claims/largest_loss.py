@@ -24,7 +24,7 @@ from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 from epsilometer.core.randomness import Noise
 
 _ENTRIES = 1e8  # largest number of inputs times outputs to compute, which takes seconds
-_SAMPLED = 1e7  # if there are more, the number to compute, for a sample of the inputs
+_SAMPLED = 1e7  # if there are more, inputs times outputs to compute for a sample of the inputs
 
 
 def largest_losses(mechanism: Mechanism, findings: Sequence[Finding]) -> list[tuple[float, str] | None]:

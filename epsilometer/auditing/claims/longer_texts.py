@@ -68,7 +68,7 @@ def against_longer(mechanism: Mechanism, finding: Finding) -> Finding:
 def _of_neighbours(mechanism: Mechanism, finding: Finding, *, units: int, delta: float) -> Finding:
     """Return the finding, or a violated finding if two texts made of the witness's two inputs lose more than claimed.
 
-    A violation happens if the law of a unit depends on its place, or on neighbouring units.
+    Such texts may violate a claim if the law of a unit depends on its place, or on neighbouring units.
     """
     assert isinstance(mechanism, HasLaws)
     assert finding.witness is not None
@@ -90,7 +90,7 @@ def _of_neighbours(mechanism: Mechanism, finding: Finding, *, units: int, delta:
 
 
 def _repetitions(finding: Finding) -> list[int]:
-    """Return numbers of repetitions, ascending; one of these violates any claim that does not grow with length."""
+    """Return numbers of repetitions, ascending, chosen to violate a claim that does not grow with length."""
     if not finding.worst or not math.isfinite(finding.worst):
         return list(_POWERS)
     return sorted({*_POWERS, min(math.floor((finding.claimed or 0.0) / finding.worst) + 1, MOST)})

@@ -5,7 +5,7 @@ of two inputs proves no loss above ln((a - delta) / (1 - a)). Here a = error^(1/
 event that occurs in every draw. With a thousand draws this loss is 5 nats, so these draws cannot refute a larger claim
 of any mechanism. A larger claim is not testable, and the correction for multiple tests leaves it out before any draw is
 made (Tarone 1990, "A modified Bonferroni method for discrete data"). The same code can be tested at a smaller epsilon,
-where its claim is smaller (`refutable_epsilons`).
+where the claim is smaller (`refutable_epsilons`).
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def monte_carlo(
 
     Half of the draws choose, for each pair of inputs, the event whose loss looks largest (`events`). The other half
     bounds the loss of that event from below. Each bound is wrong with probability at most alpha divided by the number
-    of bounds, so some bound is wrong with probability at most alpha. The claim is testable if the most frequent
-    output at one input, or the set of outputs assigned to that input, would refute the claim if it never occurred at
-    the other input.
+    of bounds, so some bound is wrong with probability at most alpha. Consider two events at an input: its most frequent
+    output, and the set of outputs assigned to it. The claim is testable if one of them would refute the claim by never
+    occurring at the other input.
     """
     guarantee = mechanism.guarantee(epsilon)
     delta = guarantee.delta if guarantee else 0.0

@@ -33,7 +33,7 @@ from epsilometer.core.randomness import Noise
 DRAWS = 2000
 _DISTANCE = 1e-6  # largest relative difference between the vectors' distance and the distance in the claim
 _ANGLES = 20_001  # points in the table of an angle's distribution function
-_FLAT = 1e-9  # an axis below this share of the largest variance is ignored as rounding error
+_FLAT = 1e-9  # an axis with less than this share of the largest variance is ignored as rounding error
 
 
 def noise_p_value(mechanism: Mechanism, epsilon: float, texts: Sequence[str], seed: int = 0) -> float | None:

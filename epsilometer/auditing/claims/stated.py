@@ -21,9 +21,9 @@ _PER_UNIT = (Granularity.TOKEN, Granularity.WORD, Granularity.TRIPLE)
 class Stated:
     """The statements of a mechanism about itself.
 
-    claim: the claim in words. claimed: True if there is a claim. delta: the claim's delta, 0 without a claim. per_unit:
-    the epsilon (nats) of a claim for one token, word or triple; None for other claims, and for a claim that grows with
-    a distance.
+    claim: the claim in words. claimed: True if the mechanism has a claim. delta: the claim's delta, 0 without a claim.
+    per_unit: the epsilon (nats) of a claim for one token, word or triple; None for other claims, and for a claim that
+    grows with a distance.
     control: True if the mechanism is a control. releases: the released views, in alphabetical order. unknown_words,
     cut_texts: the shares of out-of-vocabulary words and of truncated texts among the audited texts, None without a
     vocabulary or a length limit. fit_p: the p-value of the trials' outputs under the stated law (`law_fit`), None

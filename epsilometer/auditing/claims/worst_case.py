@@ -11,7 +11,7 @@ than delta.
 
 A mechanism is sampled (`monte_carlo`) if it has no laws, or if its claim has a delta and its inputs have several units.
 The loss is then a lower bound at confidence 1 - alpha over all tests, so it can refute the claim but never confirm it.
-If continuous noise is added to a vector, the noise itself is compared with the density that the proof needs
+If continuous noise is added to a vector, the noise itself is compared with the density that the claim's proof needs
 (`noise_fit`).
 
 The law describes the units. If the released text may reveal more of its source than the units do, a law within the
@@ -139,7 +139,7 @@ def is_sampled(mechanism: Mechanism, epsilon: float) -> bool:
 
 
 def extra_epsilons(mechanism: Mechanism, epsilon: float, seed: int = 0) -> list[float]:
-    """Return budgets small enough for draws to refute the claim of a sampled mechanism, derived from one budget."""
+    """Return budgets at which draws could refute the claim of a sampled mechanism, derived from one budget."""
     if not is_sampled(mechanism, epsilon) or not isinstance(mechanism, HasInputs):
         return []
     return refutable_epsilons(mechanism, epsilon, list(mechanism.inputs), seed=seed)

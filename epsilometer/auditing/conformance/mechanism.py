@@ -399,7 +399,7 @@ class _Checks:
                 if any(
                     len(text.split()) != 2 for text in self._rewrite([twice] * _FEW, streams[np.arange(_FEW)]).texts
                 ):
-                    continue  # the text is generated: its words do not correspond to input words, and it is costly
+                    continue  # generated text is costly, and its words do not correspond to input words
                 rewrites = [text.split() for text in self._rewrite([twice] * _DRAWS, streams).texts]
                 pairs = [(split[0], split[1]) for split in rewrites if len(split) == 2]
                 if len(pairs) == _DRAWS and _dependence(pairs) * len(self._read) < FALSE_ALARM:

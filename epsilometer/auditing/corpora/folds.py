@@ -1,4 +1,4 @@
-"""Five folds of a population's texts, which give the F1 of each way to share texts, and this F1's 99 % interval.
+"""Five folds of a population's texts: the F1 of each way to share texts, and the 99 % interval of this F1.
 
 A tenth of the texts, in whole groups, is for choosing among mechanisms and budgets. The other texts are in five folds
 of whole groups. Each fold is held out once, and tests a classifier that learns from the other four folds.

@@ -1,4 +1,4 @@
-"""A release of noisy votes as the rewrite of one text, so that any question about a rewrite can be asked about it.
+"""A release of noisy votes as the rewrite of one text, so that questions about rewrites apply to the release.
 
 The release is a noisy table, and each text votes for one of its cells (`vote_histogram`). The adversary knows all texts
 of the corpus but one, and guesses the remaining text. After subtracting the votes of the known texts, each cell shows

@@ -2,7 +2,7 @@
 
 The order is: check everything, draw the release, write and sync the ledger, write the statement, write the released
 texts. The statement and the released texts are written atomically and readable only by their owner. Both depend only on
-the release and on public data: for two neighbouring corpora with the same noisy table, they are equal byte by byte.
+the release and on public data: two neighbouring corpora with equal noisy tables give equal files, byte by byte.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Comparison of three ways to obtain training data: public texts alone, rewrites of texts, a released corpus.
 
-Each way ends in texts with labels. A classifier of embeddings is trained on them (`checks.head`), and its macro F1 is
-measured on the same held-out clean texts:
+Each way gives labelled texts, on which a classifier of embeddings is trained (`checks.head`). Its macro F1 is measured
+on held-out clean texts, the same for all ways:
 
 1. public texts alone: 64 of them are labelled by hand, and their labels spread to the others
    (`post_processing.spread`);
 2. texts rewritten one at a time, with unprotected labels. One classifier is trained on the rewrites themselves, another
-   on public texts that the rewrites label (each rewrite votes for its nearest exemplar, without noise). The F1 is that
-   of the classifier that is better on separate texts;
+   on public texts that the rewrites label (each rewrite votes for its nearest exemplar, without noise). Separate texts
+   choose the better classifier, whose F1 is reported;
 3. the whole corpus, released by `vote_histogram` with one draw of the noise.
 """
 
@@ -77,7 +77,7 @@ class Ways:
         return VoteHistogram(resource=texts, labels=self.labels).on(public)
 
     def by_hand(self) -> tuple[int, float]:
-        """Return the number of public texts labelled by hand, and F1."""
+        """Return the number of public texts labelled by hand, and the F1."""
         count = min(BY_HAND, len(self.mechanism.public))
         label = dict(zip(self.public.texts, self.public.labels, strict=True))
         places = self.mechanism.public.exemplars(count)
@@ -85,7 +85,7 @@ class Ways:
         return count, _f1(self._head(self.mechanism.labelled(votes, 0.0)), self.tests)
 
     def rewritten(self, rewrites: Labelled) -> tuple[float, float]:
-        """Return F1 on `choice` and on `tests` of the classifier that is better on `choice`."""
+        """Return the F1 on `choice` and on `tests` of the classifier with the higher F1 on `choice`."""
         as_they_are = Release(rewrites.texts, np.ones(len(rewrites)), rewrites.labels)
         m = self.mechanism.number(len(rewrites), 1.0)
         votes = self._votes(self._cells(rewrites.vectors, m), rewrites.labels, m)

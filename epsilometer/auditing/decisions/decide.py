@@ -10,16 +10,16 @@ Labels that exist but are not among the attributes to hide are listed as open. T
 
 **The error of *within*.** Let each upper bound fail with probability at most alpha / 2; bounds by laws over all pairs
 never fail. Budgets are judged in ascending order; after the first budget that is not within, no larger budget is called
-within. Consider all budgets of a mechanism on a data set. Then some budget that truly exceeds a limit is called within
-with probability at most alpha / 2. Proof: let b be the smallest budget that exceeds a limit, and l a limit that it
-exceeds. An error at any budget requires that b is called within, so the upper bound for l at b must fail (a fixed
-sequence of tests; Maurer, Hothorn and Lehmacher 1995). So neither the number of limits nor the number of budgets
-increases the error. With several mechanisms or data sets, each of them has this error probability.
+within. Consider all budgets of a mechanism on a data set. Then the probability that any budget beyond a limit is called
+within is at most alpha / 2. Proof: let b be the smallest budget that exceeds a limit, and l a limit that it exceeds. An
+error at any budget requires that b is called within, so the upper bound for l at b must fail (a fixed sequence of
+tests; Maurer, Hothorn and Lehmacher 1995). So neither the number of limits nor the number of budgets increases the
+error. With several mechanisms or data sets, each of them has this error probability.
 
 Assumptions: the mechanism follows its stated law; other texts do not have many more identifiers than the audited texts.
-A test of fit can refute a law, which then gives no bound, but no test can prove a law. A *beyond* is wrong with
-probability at most alpha / 2 for each lower bound. A limit has at most two lower bounds at each budget: one by attacks,
-and one by a law at half of the law's alpha.
+A test of fit can refute a law, which then gives no bound, but no test can prove a law. Each lower bound wrongly gives
+*beyond* with probability at most alpha / 2. A limit has at most two lower bounds at each budget: one by attacks, and
+one by a law at half of the law's alpha.
 """
 
 from __future__ import annotations

@@ -236,7 +236,7 @@ def of_kind(
 ) -> Assessed:
     """Return the evidence on the share of a kind of identifier that survives. row: `LEAKAGE`. standing: `STANDING`."""
     limit = f"{IDENTIFIERS}: {row['kind']}"
-    if row["recorded"] < row["identifiers"]:  # a masker with these patterns leaves nothing for them to find
+    if row["recorded"] < row["identifiers"]:  # if the mechanism masks by these patterns, they find nothing
         why, settles = "they were found by patterns, and not recorded", "texts with recorded ones"
         return replace(
             Assessed.of(limit, allowed, [_piece(limit, By.COUNT, low=row["low"])], alpha), why=why, settles=settles

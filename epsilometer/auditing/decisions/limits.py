@@ -1,10 +1,10 @@
 """Stated limits: the largest allowed figures of a mechanism. Losses are in nats.
 
 All limits concern one text. If a person has n texts, divide the limit on the loss by n. The overlap of two output laws
-is 1 - TV, and the loss is ln((2 - a) / a), where a is the mean overlap over pairs of texts. Each of the person's texts
-forms a pair with a text that it could be confused with. If the n pairs are drawn independently, or the n rewrites are
-of one text, the joint loss of the n rewrites is at most the sum of their losses. Proof for two: let a_1 and a_2 be the
-mean overlaps of a first and a second rewrite. The noise of the rewrites is independent, and
+is 1 minus their total variation, and the loss is ln((2 - a) / a), where a is the mean overlap over pairs of texts. Each
+of the person's texts forms a pair with a text that it could be confused with. If the n pairs are drawn independently,
+or the n rewrites are of one text, the joint loss of the n rewrites is at most the sum of their losses. Proof for two:
+let a_1 and a_2 be the mean overlaps of a first and a second rewrite. The noise of the rewrites is independent, and
 min(p p', q q') >= min(p, q) min(p', q'). So for each two pairs, the overlap of both rewrites together is at least the
 product of their overlaps. The mean of this product is a_1 a_2 for independent pairs, and at least a_1 a_2 for one text,
 by Jensen's inequality. Since (2 - a_1)(2 - a_2) >= 2 - a_1 a_2, the loss of both rewrites is at most the sum of their

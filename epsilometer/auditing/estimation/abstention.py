@@ -25,8 +25,8 @@ that any level proves, at error alpha / (2 L) for L distinct levels (Bonferroni)
 mechanism whose outputs are all equally revealing has only one level. MultiSplit (Meinshausen, Meier and Buehlmann 2009,
 arXiv:0811.2177) and a level chosen on a part of the trials are also valid but prove less. The evidence is the median
 losses of 40 runs (T = 10,000, alpha = .01) for three methods: all guesses, MultiSplit (21 splits, a fifth of the trials
-to choose), and the levels here. A Gaussian with mu = 2 has 1.61, 3.86 and 4.02 nats. Symmetric unary encoding has .45,
-.89 and .91 at epsilon 1, and 1.92, 3.73 and 3.77 at epsilon 4.
+to choose), and the levels here. For a Gaussian with mu = 2 they are 1.61, 3.86 and 4.02 nats. For symmetric unary
+encoding they are .45, .89 and .91 at epsilon 1, and 1.92, 3.73 and 3.77 at epsilon 4.
 
 The result is a lower bound on the largest pure loss between two candidates of a trial. It is not a bound on an average
 loss, so it has a separate column (`worst_output`) and is never the `loss`.

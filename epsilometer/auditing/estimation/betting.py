@@ -64,7 +64,7 @@ def interval(values: ArrayLike, alpha: float, fixed: bool = False) -> tuple[floa
 
 
 def fewest_alike(value: float, end: float, alpha: float) -> float:
-    """Return how many values, all equal to `value`, have an interval with the lower bound `end` < `value`.
+    """Return the number of values, all equal to `value`, whose interval has the lower bound `end` < `value`.
 
     Values that vary around the same mean need a larger number.
     """
@@ -113,7 +113,7 @@ def _stakes(x: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
 
 
 def _stakes_alike(value: float, count: int, limit: float) -> Callable[[float], NDArray[np.float64]]:
-    """Return a function that returns those `_stakes` of `count` equal values that are below a given number.
+    """Return a function of a number, which returns the `_stakes` of `count` equal values below this number.
 
     The stakes never decrease, so only the first ones are computed, up to the given number. They have a closed form
     except for a running sum of 1 / i^2. This sum is below pi^2 / 6, which limits how many stakes are needed.

@@ -1,10 +1,10 @@
 """The true positive rate of an attack at a low false positive rate, as in membership inference.
 
-An average hides that an attack is confident about a few texts and at chance for the rest. So attacks are also compared
-by their true positive rate (TPR) at a small false positive rate (FPR) (Carlini, Chien, Nasr, Song, Terzis and Tramer,
-S&P 2022). Here every trial asks whether the candidate in slot 0 is the source, which is the case in about one of k
-trials. If the attack guesses slot 0, the score is the margin of that guess over the next best candidate; otherwise the
-score is minus the margin of the guess. With k = 2 the score is the difference of the scores of slot 0 and slot 1.
+An average hides an attack that is confident about a few texts and at chance for all others. So attacks are also
+compared by their true positive rate (TPR) at a small false positive rate (FPR) (Carlini, Chien, Nasr, Song, Terzis and
+Tramer, S&P 2022). Here every trial asks whether the candidate in slot 0 is the source, which is the case in about one
+of k trials. If the attack guesses slot 0, the score is the margin of that guess over the next best candidate; otherwise
+the score is minus the margin of the guess. With k = 2 the score is the difference of the scores of slot 0 and slot 1.
 """
 
 from __future__ import annotations

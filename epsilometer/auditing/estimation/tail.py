@@ -10,8 +10,8 @@ is the mean of P(S) - e^4 P'(S) over all ordered pairs of candidates, hence at m
 pure epsilon between all candidates is at most 4, the difference is at most 0, for every threshold.
 
 **The lower bound.** One half of the trials chooses the threshold and, among several attacks, the attack. The other half
-bounds the rates a and b (Clopper and Pearson), so the choice needs no correction. Wrong guesses have a large weight: in
-n trials, a single confident wrong guess lowers the bound by 55 / n (k = 2). With alpha .01, at least about 660 trials
+bounds the rates a and b (Clopper and Pearson), so the choice needs no correction. Wrong guesses have a large weight:
+for k = 2, one confident wrong guess in n trials lowers the bound by 55 / n. With alpha .01, at least about 660 trials
 are needed to prove any delta.
 
 **The upper bound** is on the largest a(t) - e^4 b(t) / (k - 1) over all thresholds t, where a(t) and b(t) are the rates

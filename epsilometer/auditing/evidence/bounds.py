@@ -63,9 +63,9 @@ def _tail_bounds(data: Confident, candidates: int, below: float, above: float) -
 def decisive(pieces: Sequence[Evidence], limit: Limit, below: float, above: float) -> tuple[Status, Evidence]:
     """Return the status of a limit from several pieces of evidence about one figure, and the piece that decides.
 
-    below, above: the errors of each piece. A piece with the status BEYOND always decides: its lower bound was observed,
-    while a contradicting upper bound assumes a law or a claim. Next come WITHIN (an
-    upper bound that covers every adversary), NOT_EXCEEDED and OPEN.
+    below, above: the errors of each piece. A piece with the status BEYOND always decides, because a contradicting upper
+    bound assumes a law or a claim. Next come WITHIN (an upper bound that covers every adversary), NOT_EXCEEDED, and
+    OPEN.
     """
     statuses = [(status(piece, limit, below, above), piece) for piece in pieces]
     order = (Status.BEYOND, Status.WITHIN, Status.NOT_EXCEEDED, Status.OPEN)
@@ -73,5 +73,5 @@ def decisive(pieces: Sequence[Evidence], limit: Limit, below: float, above: floa
 
 
 def passed(evidence: Evidence) -> Status:
-    """Return the status of a limit that this evidence's upper bound proves to be kept."""
+    """Return the status of a limit that a bound from this evidence proves to be kept."""
     return Status.WITHIN if evidence.covers is Covers.EVERYONE else Status.NOT_EXCEEDED

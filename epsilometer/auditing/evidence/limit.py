@@ -15,8 +15,8 @@ class Scale:
     or the measure of another question. options: if the figure is a loss in nats, the number of equally likely options
     among which the adversary guesses (TeDA eq. 10). Otherwise None: the figure is the rate itself (a share or a delta)
     or linear in the rate. candidates: for a delta, the number of candidates per trial. partly: for identifiers, True if
-    partial survival counts. joined: the number of joined attributes. lowest: the figure at rate 0; the figure at rate 1
-    is 1.
+    partial survival counts. joined: for an attribute, the number of its joined columns. lowest: the figure at rate 0;
+    the figure at rate 1 is 1.
     """
 
     measure: str
@@ -51,10 +51,10 @@ class Scale:
 
 @dataclass(frozen=True)
 class Limit:
-    """The largest allowed value of a figure, or the smallest.
+    """The largest or the smallest allowed value of a figure.
 
     allowed: the value, in the scale's unit: nats, a delta or a share. source: the limit's origin in words. at_least:
-    True for the smallest allowed value. of_baseline: True if the limit derives from a baseline.
+    True if `allowed` is the smallest allowed value. of_baseline: True if the limit derives from a baseline.
     """
 
     allowed: float

@@ -12,7 +12,7 @@ class Status(StrEnum):
     BEYOND: a lower bound is above the limit. OPEN: the limit lies between the bounds. NOT_TESTABLE: there were too few
     observations to show the limit kept. NOT_EXCEEDED: an upper bound that covers the attacks that ran is at most the
     limit. WITHIN: an upper bound that covers every adversary is at most the limit. NOT_APPLICABLE: the data have
-    nothing that the limit concerns.
+    nothing that the limit concerns. If the limit is the smallest allowed value, the two bounds are exchanged.
     """
 
     BEYOND = "beyond"

@@ -31,7 +31,7 @@ _CELLS = 1 << 25  # law entries in memory at a time, over all budgets (512 MB wi
 _POINTS = 512  # fewest grid points between a loss of 0 and a unit's largest loss
 _STEP = 1000.0  # largest distance of grid points, in nats
 _HUGE = 1000.0  # nats; the allowed width grows with losses above this
-_SHARE = 4  # fewest blocks per worker; several, so that few workers are idle at the end
+_SHARE = 4  # fewest blocks per worker; with several blocks, few workers are idle at the end
 _FINER = 4  # largest number of grids to try, each four times as fine as the previous one
 _ENTRIES = 1 << 26  # largest number of grid points of a pair's units, about 4 GB with all results
 

@@ -88,7 +88,7 @@ def gaussian(distances: Array, claims: Array) -> PairLosses:
 
 def _profile(levels: Array, distances: Array) -> Array:
     """Return delta of Gaussian noise, elementwise; 0 for equal latents."""
-    far = np.maximum(distances, 1e-9)  # smaller distances are rounding errors; to raise them gives an upper bound
+    far = np.maximum(distances, 1e-9)  # smaller distances are rounding errors; raising them gives an upper bound
     log_delta = np.vectorize(gaussian_log_delta, otypes=[float])(levels, 1 / far)
     delta: Array = np.where(distances > 0, np.exp(log_delta), 0.0)
     return delta

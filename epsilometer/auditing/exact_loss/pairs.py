@@ -110,7 +110,7 @@ def of_audit(trials: Trials, texts: Sequence[str], most: int, pairwise: bool) ->
 
 
 def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
-    """Return the first trials, as many as have at most `most` distinct pairs of equal length, and at least one.
+    """Return the longest run of first trials with at most `most` distinct pairs of equal length, at least one trial.
 
     Length is in words. Pairs of unequal length do not count, because they are cheap if length distinguishes the texts.
     """

@@ -42,7 +42,7 @@ _TOGETHER = (("at character 100", "at character 9,990"), ("at character 10,010",
 _SHAPES = (START, MIDDLE, END, LOWER, UPPER, SEVERAL, PUNCTUATION, EMOJI)
 _NAME_SHAPES = (SINGLE, TITLE, INITIALS, HYPHEN, APOSTROPHE, FOREIGN, WORD)
 _LENGTH = 10_500  # number of characters of a long text
-_FRESH, _TRIES = 50, 1000  # draws before a value may be reused, and before the error that every value is in the text
+_FRESH, _TRIES = 50, 1000  # draws until a value may be reused, and until the error that every value is in the text
 
 _AROUND = ("({})", '"{}"', "[{}]", "<{}>", "*{}*", "/{}/", "{}:", "{};", "{}...", "{}!", "-{}-", "“{}”")
 _EMOJI_AROUND = ("😀{}", "{}🎉", "👉{}", "{}👍🏽", "❤️{}❤️", "{}😢😢")
@@ -217,7 +217,7 @@ def _filler(texts: Sequence[str], source: int) -> str:
 
 
 def _around_long(filler: str, place: int, head: str) -> tuple[str, str]:
-    """Split the filler where a sentence that begins with `head` must start to have its identifier at `place`."""
+    """Split the filler so that the identifier of a sentence that begins with `head` is at `place`."""
     room = place - len(head)
     cut = filler.rfind(" ", 0, room)
     cut = cut if cut > 0 else room - 1

@@ -46,7 +46,7 @@ from epsilometer.text.language import LEAST, function_words
 from epsilometer.text.words import places, words, write
 
 TRIALS = 500  # texts per recorded kind
-PLANTED = 59  # texts per planted kind and shape: if none survives, at most 5 % of all would, at confidence .95
+PLANTED = 59  # texts per planted kind and shape: if none survives, at most 5 % of all do, at confidence .95
 
 
 Group = tuple[str, str | None]  # a kind and, for planted identifiers, a shape

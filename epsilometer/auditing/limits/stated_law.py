@@ -4,8 +4,8 @@ A fair coin chooses one text of each pair to rewrite, and attacks guess which of
 sampler follows the law,
 
 - an attack's hits are independent, and the probability of a hit is the posterior of its guess
-  (`posteriors.departure`). This also holds for attacks that read the released text, because the text reveals no more
-  than the view that the law describes;
+  (`posteriors.departure`). Attacks may read the released text instead, because the text reveals no more than the view
+  that the law describes;
 - the number of an attack's hits has lighter tails than a binomial at the rate that the loss allows (Hoeffding 1956);
 - units are drawn from their laws (`claims.law_fit`).
 

@@ -11,9 +11,9 @@ single links would be too narrow.
 **The loss** is that of guessing among N equally likely rewrites with success rate p: ln((N - 1) p / (1 - p))
 (TeDA eq. 10). The loss by linking is not a lower bound on the loss of one text, because exchanging two people's
 rewrites changes two texts. If the pure loss between any two texts is at most c, the loss by linking is at most 2 c. The
-reason: if two people exchange their positions among the shuffled rewrites, two rewrites exchange their sources, and the
-likelihood of all rewrites changes by a factor of at most e^(2c). An average loss gives no such bound. The measured loss
-covers people drawn from the given people, with facts like theirs.
+reason: if the rewrites of two people are exchanged in the shuffled order, two rewrites exchange their sources. The
+likelihood of all rewrites then changes by a factor of at most e^(2c). An average loss gives no such bound. The measured
+loss is about people drawn from the given people, of whom similar facts are known.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def recorded_linking_loss(
 
 
 def _rows(epsilon: float, people: People, outcomes: Mapping[str, NDArray[np.bool_]], of_each: float) -> pl.DataFrame:
-    """Return a row per attack, and a row `strongest` for several. of_each: the error of each attack's interval."""
+    """Return a row per attack, and `strongest` for several attacks. of_each: the error of each attack's interval."""
     shown: list[tuple[str, str | None, NDArray[np.bool_], float]]
     shown = [(name, None, right, of_each) for name, right in outcomes.items()]
     if len(outcomes) > 1:

@@ -8,15 +8,15 @@ outcome is larger than the other, and ignores the size of the difference.
 
 For the strongest attacks, "A leaks less than B" means that some attack on B succeeds more often than every attack on A.
 For one given attack on B, the test is an intersection-union test: its p-value is the largest of the one-sided p-values
-against the attacks on A (Berger 1982). The choice of the best of m attacks on B multiplies the p-value by m
-(Bonferroni), and the test of both directions by 2.
+against the attacks on A (Berger 1982). The p-value is multiplied by m for the choice among m attacks on B (Bonferroni),
+and by 2 for testing both directions.
 
 An attack that is right less often than by chance (`below_chance`) distinguishes the candidates but names the wrong one.
 Its hits do not show that either mechanism leaks less, so its p-value and the p-value of the strongest attacks are set
 to 1.
 
 Mechanisms are compared by the attacks that ran on both. Results of attacks on only one mechanism are reported
-separately: they measure the leak of that mechanism, not which of the two leaks less.
+separately: they measure the leak of that mechanism, and do not show which mechanism leaks less.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class _Pair:
     """A weaker and a stronger side of a test.
 
     by_chance: the share of trials that the weaker side wins by chance alone; the stronger side wins equally many by
-    chance. gap: the share of trials that the stronger side wins beyond its wins by chance and the difference to detect.
+    chance. gap: the stronger side's share of wins besides those by chance and the difference to detect.
     """
 
     trials: int
@@ -32,7 +32,7 @@ class _Pair:
     gap: float
 
     def missed(self, difference: float, level: float) -> float:
-        """Return the probability that the two-sided test at this level misses that the stronger side is stronger."""
+        """Return the probability that the two-sided test at this level does not find the stronger side."""
         apart = 2 * self.by_chance + self.gap + difference
         mean, spread = self.trials * apart, _SPREAD * (self.trials * apart * (1 - apart)) ** 0.5
         low, high = max(0, int(mean - spread)), min(self.trials, int(mean + spread) + 1)

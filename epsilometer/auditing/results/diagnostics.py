@@ -89,10 +89,10 @@ def signal_to_noise(latents: Latents, rows: int = 512) -> float:
 
 
 def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, int, int]]:
-    """Return (right, wrong, trials, first) for each attack that is right in trials in which another attack is wrong.
+    """Return the disagreements of every two attacks as tuples (right, wrong, trials, first).
 
-    In the result, right and wrong are the names of the two attacks, trials is the number of these trials, and first is
-    the index of the earliest. The argument holds, for each attack, bool [trials], True for a right guess.
+    right: an attack that is right in some trials. wrong: an attack that is wrong in these trials. trials: their number.
+    first: the index of the earliest. The argument holds, by attack, bool [trials], True for a right guess.
     """
     pairs = []
     for winner, loser in permutations(sorted(right), 2):

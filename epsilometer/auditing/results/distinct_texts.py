@@ -3,7 +3,7 @@
 An audit rewrites the same texts many times, under seeded noise; a release rewrites each text once. A mechanism that
 protects texts only if they repeat, or only if the noise has a seed, would pass every other test. So some trials are run
 again in batches of distinct texts under the operating system's noise. If the mechanism treats both runs alike, each
-attack has the same success rate in both runs (McNemar's exact test).
+attack has the same success rate in both runs. McNemar's exact test compares the two rates.
 
 An audit of a black box cannot detect other dependences, such as on the day or on the number of texts rewritten so far.
 """

@@ -1,7 +1,7 @@
 """The rows of an audit: each attack's guesses, the loss that they prove, and the claim. Losses are in nats.
 
 `loss` is the loss of guessing. Its delta is always 0, since a large claimed delta would lower the loss. The verdict on
-a claim uses the claim's delta. So does `loss_at_delta` (TeDA eq. 11), which may be compared with the claim's epsilon.
+a claim uses the claim's delta. `loss_at_delta` (TeDA eq. 11) uses it, too; compare that with the claim's epsilon.
 
 The loss, the verdict and all comparisons are based on hits. If the mechanism's law is known, `posterior_loss` and the
 next two columns give an interval that relies on this law and is narrower than that of the hits; these columns are null

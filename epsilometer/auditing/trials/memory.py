@@ -16,7 +16,7 @@ from epsilometer.text.words import words
 
 FRESH, CONSTANT, IDENTITY = "draws anew", "constant", "identity"
 BY_TEXT, BY_WORD = "one answer a text", "one answer a word"
-REPEATS = 59  # if none of this many repeats has a new answer, at most 5 % of all repeats have one, at 95 % confidence
+REPEATS = 59  # if none of 59 repeats has a new answer, at most 5 % of all repeats have one, at 95 % confidence
 _WORDS = 3  # if this many words, each in two or more texts, are replaced consistently, answers are per word
 
 

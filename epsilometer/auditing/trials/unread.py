@@ -1,4 +1,4 @@
-"""Notes on truncated texts, out-of-vocabulary words and languages that components do not read.
+"""Notes on truncated texts, out-of-vocabulary words, and languages that a component does not read.
 
 If a component hardly reads the texts, a low loss means little.
 """

@@ -59,7 +59,7 @@ def share_interval(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[f
 def clustered_share(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[float, float, float]:
     """Return the share of 1s, and its lower and upper bound. hits, sources: [n], at least one.
 
-    The interval is BCa over sources. The interval of `share_interval` replaces it if each source occurs once, if
+    The interval is BCa over sources. Instead, the interval is that of `share_interval` if each source occurs once, if
     sources are few, if all resamples are equal, or if alpha is too small for the number of resamples.
     """
     x, (_, source) = np.asarray(hits, float), np.unique(np.asarray(sources), return_inverse=True)

@@ -1,12 +1,12 @@
-"""Adversarial back-translation (Xu 2019, as in Faustini et al. 2025, appendix C): rewrites each sentence by an
-encoder-decoder that was trained to hide a private attribute.
+"""Adversarial back-translation: a model trained to hide an attribute rewrites each sentence (Xu 2019).
 
 In plain words it rewrites each text by a network trained so that another network no longer recognises a private
 attribute.
 
-The stage `rewriters` trains the model to write round trips from states that hide the attribute from an adversary
-(`shared/adversarial_rewriter.py`). This mechanism rewrites every sentence with the model, as `round_trip` does. Even if
-the adversary in training fails, an attacker trained on rewrites may succeed. Nothing is claimed.
+As in Faustini et al. 2025, appendix C, the stage `rewriters` trains an encoder-decoder to write round trips from states
+that hide the attribute from an adversary (`shared/adversarial_rewriter.py`). This mechanism rewrites every sentence
+with the model, as `round_trip` does. Even if the adversary in training fails, an attacker trained on rewrites may
+succeed. Nothing is claimed.
 """
 
 from __future__ import annotations

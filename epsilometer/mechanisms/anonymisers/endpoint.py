@@ -46,7 +46,7 @@ class Endpoint(Spends, OneOfGrid):
     stream:         True to request a chat's answers as server-sent events.
     temperature:    sampling temperature of a chat; None for the endpoint's default.
     separate_reasoning: True to remove the text between <think> and </think>; otherwise it is part of the rewrite.
-    longest:        most tokens per answer. A chat gets this number, and the account reserves it before each request.
+    longest:        most tokens per answer. Chat requests state it, and the account reserves it before each request.
     revision:       the user's label for the current state of the service; under a new label every request is sent
                     again.
     private_texts:  True if the service may see texts that are not public.

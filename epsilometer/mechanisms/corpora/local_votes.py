@@ -1,9 +1,9 @@
 """The local version of `vote_histogram`: the same cells and post-processing, but every person adds noise to their vote.
 
 No curator is trusted: each of n people sends their cell through a protocol with a pure epsilon, and the counts are
-debiased. There are K = m L cells, for m exemplars and L labels. This mechanism measures how much utility a trusted
-curator adds. It is not for publication, since its noise is sampled in floating point. Of three protocols it uses the
-one whose counts have the smallest variance:
+debiased. There are K = m L cells, for m exemplars and L labels. A comparison with `vote_histogram` shows how much
+utility a trusted curator adds. This mechanism is not for publication, since its noise is sampled in floating point. It
+uses the one of three protocols whose counts have the smallest variance:
 
     unary encoding, optimised:  one bit per cell, which is 1 with probability 1/2 for the person's cell and
                                 1 / (e^epsilon + 1) for other cells; variance n 4 e^epsilon / (e^epsilon - 1)^2 (Wang et
@@ -53,7 +53,7 @@ class LocalVotes(VoteHistogram):
         return self
 
     def guarantee(self, epsilon: float) -> Guarantee:
-        """Epsilon for the vote of each person (of each text for unit: document), to anyone who sees the sent values."""
+        """Epsilon for the vote of each person (text for unit: document), against anyone who sees the sent values."""
         unit = Granularity.USER if self.unit == "user" else Granularity.DOCUMENT
         return Guarantee(epsilon, unit, Neighbours.ANY, public=", ".join(self.public_sources))
 

@@ -1,10 +1,10 @@
-"""A private generator: a public language model writes texts, by prompts that are trained on private texts by DP-SGD.
+"""A private generator: a public language model writes texts, after DP-SGD trains a part of it on private texts.
 
 A small causal model is adapted to public texts, without noise, and frozen (`shared/prompted.py`). Only a vector V is
-trained on private texts: its soft prompts P [L, w], one of width w per label, or low-rank adapters (`rank`) while the
-prompts stay as they are (`shared/trainable.py`). Prompt l begins as the mean embedding of the tokens of label l's name.
-Each of N people enters a step with probability q. For a person i with labelled texts x_1..x_k, k <= c (`most`), and for
-the clipping length C (`clip`),
+trained on private texts (`shared/trainable.py`). V holds the soft prompts P [L, w], one of width w per label. With
+`rank`, V holds low-rank adapters instead, and the prompts are frozen. Prompt l begins as the mean embedding of the
+tokens of label l's name. Each of N people enters a step with probability q. For a person i with labelled texts
+x_1..x_k, k <= c (`most`), and for the clipping length C (`clip`),
 
     g_i = grad_V (1 / k) sum_j -(1 / |x_j|) log p(x_j | P_label(j); V),
     step: V moves by AdamW along (sum over persons drawn of g_i min(1, C / |g_i|) + N(0, sigma^2 C^2)) / (q N).
@@ -12,11 +12,11 @@ the clipping length C (`clip`),
 The trained model writes equally many texts for each label. The training is DP-SGD (Abadi et al. 2016), for generation
 controlled by labels (Yue et al. 2023, arXiv:2210.14348), on soft prompts (Duan et al. 2023, arXiv:2305.15594).
 
-Claim, (epsilon, delta), for granularity user or document. Each person has one gradient, over all their counted texts
-and all of V, and it is clipped. So one person changes a sum by at most C (added or removed) or 2 C (replaced). Each
-person enters each of T = epochs / q steps by their own coin, and q is about 1 / batches. sigma is the smallest for
-which the package's accountant proves (epsilon, delta) for all T steps by composed loss distributions (`accounting`).
-Written texts are post-processing.
+Claim, (epsilon, delta), for granularity user or document. Each person has one clipped gradient, over all their counted
+texts and all of V. So one person changes a sum by at most C (added or removed) or 2 C (replaced). Each person enters
+each of T = epochs / q steps by their own coin, and q is about 1 / batches. sigma is the smallest for which the
+package's accountant proves (epsilon, delta) for all T steps by composed loss distributions (`accounting`). Written
+texts are post-processing.
 
     replaced:          N is public, and q and T are computed from it.
     added or removed:  N is private. q and T are computed from the public guess `people`.
@@ -139,17 +139,17 @@ class PrivateGenerator(Counting):
         return PrivateSteps(schedule, sigma, self.clip)
 
     def _prompts(self) -> Array:
-        """Return the prompts [L, w] before training: names of labels, or the mean of all public texts."""
+        """Return the prompts [L, w] before training: mean embeddings of label names, or of all public texts."""
         if self.labels:
             return self.language.means([_AT_CAPITALS.sub(" ", label) for label in self.labels])
         return self.language.means(self.public_texts).mean(0, keepdims=True)
 
     def first(self) -> Array:
-        """Return what is trained [d] before training."""
+        """Return the vector V [d] before training."""
         return self.trainable.first()
 
     def trained(self, corpus: PrivateCorpus, epsilon: float, generator: np.random.Generator) -> Array:
-        """Return what is trained [d] after training on the private texts."""
+        """Return the vector V [d] after training on the private texts."""
         counted, labels = self.eligible(corpus, generator.bytes(32))
         owners = np.arange(len(counted)) if self.unit == "document" else _numbers(counted)
         steps, vector = self.steps(self.units(corpus), epsilon), self.first()
@@ -177,7 +177,7 @@ class PrivateGenerator(Counting):
 
 
 def _numbers(corpus: PrivateCorpus) -> NDArray[np.int64]:
-    """Return the number [n] of each text's person, from 0."""
+    """Return the index [n] of each text's person."""
     if corpus.people is None:
         return np.arange(len(corpus))
     place = {person: number for number, person in enumerate(dict.fromkeys(corpus.people))}
@@ -185,7 +185,7 @@ def _numbers(corpus: PrivateCorpus) -> NDArray[np.int64]:
 
 
 def _of_people(own: Array, people: NDArray[np.int64], count: int) -> Array:
-    """Return the gradients [count, d] of people: the mean over each person's texts. own: [n, d], of texts."""
+    """Return the gradients [count, d] of people: the mean over each person's texts. own: [n, d], per text."""
     out = np.zeros((count, own.shape[1]), np.float32)
     np.add.at(out, people, own)
     return out / np.maximum(np.bincount(people, minlength=count), 1).astype(np.float32)[:, None]

@@ -30,8 +30,8 @@ Every released word is public. Related mechanisms: Meehan, Mrini and Chaudhuri (
 by an exponential mechanism on Tukey depth; DP-ST (`dp_st`) releases public triples by clusters; PrivRewrite makes its
 candidates from the private text.
 
-Assumptions: the public texts, the encoder, m and w are fixed without looking at private texts. Exemplars clustered from
-the audited texts would not be public, so an audit refuses audited texts among the public texts. Except under the
+Assumptions: the public texts, the encoder, m and w are fixed without looking at private texts. Exemplars chosen from
+the audited texts would not be public, so an audit refuses public texts that contain audited texts. Except under the
 exponential law and `levels: 2`, two texts with the same nearest exemplar have the same output distribution. So the
 average loss is below epsilon, but the loss of the worst pair of texts equals epsilon.
 """

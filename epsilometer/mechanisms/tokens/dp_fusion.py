@@ -1,4 +1,4 @@
-"""DP-Fusion: samples tokens from a mixture of two distributions, after a text and its redaction (arXiv:2507.04531).
+"""DP-Fusion: samples tokens from a mixture of two distributions, given a text and its redaction (arXiv:2507.04531).
 
 In plain words it has a language model rewrite a text, and keeps each word about as likely as with the secrets blanked.
 
@@ -7,7 +7,7 @@ The paper is published at ICLR 2026. The next token is sampled from
     p = lambda p_private + (1 - lambda) p_public,
     with the largest lambda in [0, 1] for which max(D_a(p || p_public), D_a(p_public || p)) <= bound.
 
-p_private is the model's softmax after the text, p_public the softmax after the text's redaction, and D_a the Renyi
+p_private is the model's softmax given the text, p_public the softmax given the text's redaction, and D_a the Renyi
 divergence of order a (`models/fusion.py`). The probability of a rewrite is the product of its tokens' p, computed in
 two forward passes.
 

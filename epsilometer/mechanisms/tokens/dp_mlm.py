@@ -9,14 +9,14 @@ at the mask. The logits are clipped to a public range [low, high]. With Delta = 
     P(y | x, i) = softmax(clip(logits) / T)_y.
 
 This is the exponential mechanism with utility clip(logit) of sensitivity Delta (McSherry and Talwar 2007). For one
-word, P(y | x, i) <= e^epsilon P(y | x', j) for any two texts. But every word's law depends on the whole private text,
-so changing one word can change all laws. For whole texts of n words the claim is therefore n * epsilon. There is no
-claim between texts of different lengths, since the output has as many words as the input.
+word, P(y | x, i) <= e^epsilon P(y | x', j) for any texts x, x' and words i, j. But every word's law depends on the
+whole private text, so changing one word can change all laws. For whole texts of n words the claim is therefore
+n * epsilon. There is no claim between texts of different lengths, since the output has as many words as the input.
 
-Departures from the reference code (sjmeis/DPMLM 3ce9390): stop-words, numbers and case are not passed through. Of a
-long text the model reads a window of subwords centred on the word. The reference code indexes subwords by word number,
-so it leaves some words of long texts unmasked. Clip bounds are stored with the model that they were measured on. Words
-are sampled from the model's whole vocabulary of printable pieces, a public set.
+Departures from the reference code (sjmeis/DPMLM 3ce9390): stop-words, numbers and case are not passed through. If a
+text is long, the model reads a window of subwords centred on the word. The reference code indexes subwords by word
+number, so it leaves some words of long texts unmasked. Clip bounds are stored with the model that they were measured
+on. Words are sampled from the model's whole vocabulary of printable pieces, a public set.
 
 A model with token types, such as BERT, is told which of the two copies of x a token belongs to, as in training. In the
 reference code only the batched path passes token types. The word-by-word path omits token types, so it computes other

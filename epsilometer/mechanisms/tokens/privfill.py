@@ -14,7 +14,7 @@ add up to the number of sentences times max_new_tokens times epsilon.
 
 `as_published: true` follows the released code (privfill 0.1.0, sjmeis/PrivFill d7c80a7, `PrivFillDP`), which fills as
 many blanks as the text has sentences. With DP-BART that code divides epsilon by the number of sentences; with DP-Prompt
-each token of each sentence gets the whole epsilon. The number of sentences is private, and its cost is not included: an
+each token of each sentence gets the whole epsilon. The number of sentences is private, and the claim ignores this: an
 output of more than max_new_tokens tokens excludes every text of one sentence. So no finite epsilon holds, as a test and
 a script show. The stated claim is generous: it counts epsilon for every token that the text with more sentences may
 get.

@@ -14,7 +14,7 @@ s = 1. As published, epsilon_1 = epsilon_2 = epsilon.
 Standard: both scores (a distance divided by s or by D_c) have a range of at most 1, since within c the distances from
 any x differ by at most D_c. So the loss is at most epsilon_1 in the first step and epsilon_2 in the second, 2 epsilon
 together as published. The loss between two words of one cluster is at most epsilon, since their first steps have the
-same law. The published claim is epsilon for any two words. It is false: between two of the first 1,000 bundled words
+same law. The published claim is epsilon for any two words. It is false: between two of the first 1,000 embedded words
 the loss is 4.45 nats at epsilon 4, and between the worst two words it can be almost 2 epsilon. The corrected form
 (default) spends epsilon_1 = epsilon_2 = epsilon / 2.
 

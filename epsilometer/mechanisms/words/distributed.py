@@ -1,4 +1,4 @@
-"""One budget for a whole text, shared out over its words by scores of the text (Meisenbacher et al., CODASPY 2025).
+"""One budget for a whole text, divided among its words by scores of the words (Meisenbacher et al., CODASPY 2025).
 
 In plain words it replaces each word by another, and gives the words that matter most to the text the smallest budgets.
 

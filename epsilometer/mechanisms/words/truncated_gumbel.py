@@ -14,7 +14,7 @@ where D_min and D_max are the smallest and largest distance of two words of the 
 
 There is no claim. The paper claims epsilon times the Euclidean distance, which is impossible. Let y be the r-th nearest
 word to x. P(y | x) is at most the probability that k >= r. At any epsilon, this probability falls faster than
-exponentially in r, as e^(-r ln r). But by the claim P(y | x) is at least e^(-epsilon D_max) P(y | y). With 53-bit
+exponentially in r, as e^(-r ln r). The claim instead requires P(y | x) >= e^(-epsilon D_max) P(y | y). With 53-bit
 uniforms k never exceeds some K of about 50, so words beyond the K nearest are never written. `as_published: true` makes
 the paper's claim, so that it can be refuted. The scale b is undefined if a <= 0, that is, at a small epsilon or if two
 words are nearly equal. Then b is set to infinity, and the noise is uniform on [-D_max, D_max].

@@ -2,7 +2,7 @@
 
 The optimiser is AdamW. Its learning rate rises over the first tenth of the steps and then falls linearly. Gradients are
 clipped at length 1, and classes are not weighted. After more than one epoch, the weights of the epoch with the smallest
-mean cross-entropy on the validation texts are restored. Among epochs with equal cross-entropy, the first one counts.
+mean cross-entropy on the validation texts are restored. Of epochs with equal cross-entropy, the first is restored.
 
 Training batches contain texts of similar length, padded to multiples of 4 pieces. As a result, batches have only a few
 distinct shapes, and little padding is computed. `precision: auto` computes in bfloat16 if the device multiplies it

@@ -47,8 +47,8 @@ def _side_by_side(stages: int) -> Any:
 def audit(folder: str = ".", target: str | None = None) -> State[Any]:
     """Bring the audit in a folder up to date, or one stage of it and its dependencies.
 
-    A stage is submitted as soon as its dependencies are done, so that waiting stages occupy no worker. If one fails,
-    the stages that depend on it do not run, all others do, and the flow fails at the end.
+    A stage is submitted as soon as its dependencies are done, so that waiting stages occupy no worker. If a stage
+    fails, the stages that depend on it do not run. All others run, and then the flow fails.
     """
     end_soon_after_sigterm()
     with held(Path(folder), get_run_logger().warning), stopped_with_this():

@@ -46,7 +46,7 @@ class Server:
         return str(self._url)
 
     def answers(self) -> bool:
-        """Return True if the server accepts connections. Call this before requests; Prefect retries those for 30 s."""
+        """Return True if the server accepts connections. Ask this before requests, which Prefect retries for 30 s."""
         port = self._url.port or (443 if self._url.scheme == "https" else 80)
         try:
             socket.create_connection((self._url.host, port), _CONNECT).close()
@@ -95,8 +95,8 @@ def watch_server() -> Callable[[int], None]:
     """Watch the server from now on until this run's end is reported.
 
     Call the returned function with the exit code when the stages have ended. From then on, this process ends with that
-    code if the server has been gone for _GONE seconds; Prefect would try for minutes to reach it. A server that is only
-    slow does not end the process.
+    code if the server has been gone for _GONE seconds; Prefect would try for minutes to reach the server. A slow server
+    does not end the process.
     """
     global _reported
     _reported.set()  # ends the watch of an earlier run

@@ -36,9 +36,9 @@ from epsilometer.report import page
 
 @flow(persist_result=False)
 def reaudit(folder: str = ".", fresh: bool = False) -> State[Any]:
-    """Look for updates, audit again, compare with the accepted baseline. Fails if a loss has grown, if a row of the
-    baseline is gone, or if no row could be tested.
+    """Look for updates, audit again, and compare with the accepted baseline.
 
+    Fails if a loss has grown, if a row of the baseline is gone, or if no row could be tested.
     fresh: sample fresh noise, by adding one to `audit.round`; after a re-audit that was killed before its comparison,
     the round stays. Without fresh noise, results differ only if a source has changed. If a source cannot be reached,
     its changes are unknown, and the flow continues.

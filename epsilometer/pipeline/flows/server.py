@@ -3,9 +3,9 @@
 usage: python -m epsilometer.pipeline.flows.server PORT SOCKET
 
 SOCKET: the number of the inherited socket that listens at the port. Prefect requires the secret (flows/__init__.py),
-except on pages that describe its API; there, this module requires it. Two kinds of requests are refused before Prefect
-reads them. One kind is from another site's page; browsers mark such requests with the page's origin. The other kind is
-for another host name: a site whose name resolves to 127.0.0.1 would otherwise count as the server itself.
+except on pages that describe its API; there, this module requires the secret. Two kinds of requests are refused before
+Prefect reads them. One kind is from another site's page; browsers mark such requests with the page's origin. The other
+kind is for another host name: a site whose name resolves to 127.0.0.1 would otherwise count as the server itself.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class OwnOrigin:
 
 
 class Described:
-    """Middleware that requires the secret for pages that describe Prefect's API. The API itself requires it, too."""
+    """Middleware that requires the secret for pages that describe Prefect's API. The API also requires the secret."""
 
     pages = ("docs", "redoc", "openapi.json")
 

@@ -50,7 +50,7 @@ PARTS = ("worker", "pages", "server")
 def start(port: int, say: Callable[[str], None]) -> None:
     """Start the parts that do not run yet, and write the deployments.
 
-    port: the server's port; the pages get the next one. say: is called with the address, then with each step. Raises
+    port: the server's port; the pages get the next port. say: is called with the address, then with each step. Raises
     UserError if a port is taken or a part does not start.
     """
     running = _running()

@@ -86,7 +86,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
         say(f"error: {error}")
         code = 2
     except KeyboardInterrupt:
-        if RUNNER not in os.environ:  # otherwise the runner prints it once for all stages
+        if RUNNER not in os.environ:  # otherwise the runner prints this line once for all stages
             say(INTERRUPTED)
         code = 130
     except BaseException as error:  # also SystemExit: Python would print its code, which may be a text

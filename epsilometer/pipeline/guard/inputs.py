@@ -103,7 +103,7 @@ def _fingerprint(deps: Sequence[str], params: Sequence[str], settings: dict[str,
 
 
 def _named_in_records(deps: Sequence[str], root: str) -> list[str]:
-    """Return the existing files that are listed in those deps that are records.
+    """Return the existing files that are listed in records among the deps.
 
     Paths of code are relative to the project's folder, and paths of resources to the run's folder.
     """

@@ -1,4 +1,4 @@
-"""Stage asked@name: the figures of a question about a mechanism on a data set, and the status of its limit."""
+"""Stage asked@name: the figures of a question about a mechanism on a data set, and the status of the limit."""
 
 from __future__ import annotations
 

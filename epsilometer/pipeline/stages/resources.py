@@ -1,6 +1,6 @@
 """Stage resources: record each cell, and the hashes of its mechanism's resources.
 
-A mechanism may have no resource, and DVC's templates cannot omit a dependency. So the stages of a cell depend on its
+A mechanism may have no resource, and DVC's templates cannot omit a dependency. So a cell's stages depend on the cell's
 record, which has the same bytes until the cell or its resource changes. Stages that read all cells depend on all
 records. For a resource that a stage makes, the record has DVC's own hash. This stage always runs, because a user's own
 file may change at any time.

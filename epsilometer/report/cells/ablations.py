@@ -64,7 +64,7 @@ def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
     """Return the loss against the value of one factor of the audit: a row of panels per factor, a panel per attack.
 
     Dots are hollow if an attack was not validated for this number of candidates.
-    table: schema `ABLATIONS`, in any order. mechanisms: all mechanisms of the audit, so that styles agree.
+    table: schema `ABLATIONS`, in any order. mechanisms: all mechanisms of the audit, for equal styles in all figures.
     """
     style = styles(mechanisms)
     names = table["mechanism"].unique().sort().to_list()

@@ -62,7 +62,7 @@ class Answer:
         return average.worst([row for row in whole if (row["mechanism"], row["epsilon"]) in cells])
 
     def least(self) -> Mapping[str, Any] | None:
-        """Return, for the cell that exceeds its limits least, the row of the limit that it exceeds most."""
+        """Return the row of the most exceeded limit in the cell that exceeds its limits least."""
         over: dict[tuple[str, float | None], Mapping[str, Any]] = {}
         for row in self.rows:
             if row["limit"] != ALL and row["decision"] == Status.BEYOND:

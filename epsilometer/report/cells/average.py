@@ -13,7 +13,7 @@ ALONE = "the average alone was bounded"
 
 
 def worst(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the row with the worst pair; None if any row compares no pairs. rows: of `DECISIONS`, with limit `all`."""
+    """Return the row with the worst pair; None if any compares no pairs. rows: rows of `DECISIONS` with limit `all`."""
     if not rows or any(row["worst_pair"] is None for row in rows):
         return None
     return max(rows, key=lambda row: (row["worst_pair"], row["texts_above_4"]))

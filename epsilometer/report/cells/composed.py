@@ -22,8 +22,8 @@ def figure(name: str, rows: Iterable[Mapping[str, Any]], mechanisms: Iterable[st
 
     name: the name of the figure's file. rows: `dataset`, `mechanism`, the claims `by_words` and `composed` in nats
     (None without such a claim), and the loss `point`. A mechanism whose claim is for whole texts has no `by_words`.
-    Both panels show it at `composed`, as in TeDA's figure. Infinite losses are at the top. mechanisms: all mechanisms
-    of the audit, so that styles agree between figures.
+    Both panels show such a claim at `composed`, as in TeDA's figure. Infinite losses are at the top. mechanisms: all
+    mechanisms of the audit, so that styles agree between figures.
     """
     every = [row for row in rows if row["composed"] and row["point"] is not None]
     if not any(row["by_words"] for row in every):

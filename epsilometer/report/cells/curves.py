@@ -77,7 +77,7 @@ _BY_LAW = (
 
 
 def section(results: TextResults) -> Section:
-    """Return the curves of every data set. Each file has its own legend; the page has one legend for all figures."""
+    """Return the curves of every data set. Each figure's file has a legend; the page has one legend for all figures."""
     estimates, exact = results.estimates, by_equal_length(results.exact)
     figures = []
     for name in estimates["dataset"].unique().sort():
@@ -113,7 +113,7 @@ def section(results: TextResults) -> Section:
 def losses(results: TextResults, estimates: pl.DataFrame) -> Iterator[Table]:
     """Yield a table per data set: losses by the strongest attack on the release and by each attack, and the verdict.
 
-    estimates: from `verdicts.with_overall`. A column `worth` has the losses that similarity proves without an attack.
+    estimates: from `verdicts.with_overall`. The column `worth` has losses that similarity proves without an attack.
     """
     order, lawful = [*results.params.attacks], set(results.exact.select(CELL).iter_rows())
     certificates = {tuple(cell): proved(loss) for *cell, loss in certified(results).select(*CELL, "proved").iter_rows()}
@@ -174,7 +174,7 @@ def figure(estimates: pl.DataFrame, dataset: str, exact: pl.DataFrame | None = N
         estimates = estimates.filter(pl.col("attack") != STRONGEST_INSIDE)
     here = estimates.filter(dataset=dataset).sort("attack", "mechanism", "epsilon")
     by_law = None if exact is None or exact.is_empty() else exact
-    columns = min(estimates["attack"].n_unique(), 3) if by_law is None else len(MEASURES)  # equal size in all figures
+    columns = min(estimates["attack"].n_unique(), 3) if by_law is None else len(MEASURES)  # equal panels in all figures
     panels = _Panels(*_encodings(estimates), width=min(420, (WIDTH - 40) // columns - 42), columns=columns)
     if by_law is not None and len(law := by_law.filter(dataset=dataset)):
         top, ceiling = _top(by_law), ends(here.filter(attack=STRONGEST)["ceiling"])[1]

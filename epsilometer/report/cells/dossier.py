@@ -2,7 +2,7 @@
 
 A release is one mechanism at one budget on one data set. The evidence follows the Article 29 Working Party's Opinion
 05/2014 (singling out, linkability, inference) and NIST SP 800-226 (its privacy hazards). `auditing.decisions` decides
-if a limit is kept, and the dossier reports it. The dossier has figures and names, but no text.
+if a limit is kept, and the dossier reports the decision. The dossier quotes no text of a data set.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from epsilometer.report.wording import FEW, guesses, guesses_beside, listed, per
 
 AMONG = (2, 10, 1000)
 NOT_LEGAL = "This is a measurement, not a legal finding. Its reader must decide whether data are anonymous in law."
-# Colour of a decision; "open" is the colour of all others.
+# Colours of decisions; a decision that is missing here has the colour "open".
 _KIND: dict[str, str] = {Status.WITHIN: "good", Status.BEYOND: "bad"}
 _HOLDS: dict[str, str] = {Status.WITHIN: "holds", Status.BEYOND: "exceeded"}  # word for the status of a single limit
 _HIDDEN = ("worst_pair", "texts_above_4", "texts_compared", "pairs_compared", "pairs_there", "largest")
@@ -758,7 +758,7 @@ def _range(limited: Limited) -> str:
 def _beside(value: float, allowed: float | None, way: str) -> str:
     """Return a bound with as many decimals as its limit has at three significant digits.
 
-    The bound gets more decimals if rounding would move it across the limit, and no zeros at its end.
+    The bound gets more decimals if rounding would move it across the limit. Trailing zeros are left out.
     way: DOWN for a lower bound and UP for an upper bound, so that rounding never overstates the evidence.
     """
     if allowed is None or not math.isfinite(value):

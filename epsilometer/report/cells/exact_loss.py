@@ -127,8 +127,8 @@ def _sampled(best: Mapping[str, Any] | None, *, equal: bool) -> dict[str, Any]:
         return {"sampled": None, "sampled_high": None, "trials": None}
     if not equal:
         return {"sampled": best["loss"], "sampled_high": best["upper"], "trials": best["trials"]}
-    # The error of the strongest attack's interval, which is corrected for the choice among several attacks. The ceiling
-    # determines this error.
+    # The error of the strongest attack's interval, computed from the ceiling. The audit corrected this error for the
+    # choice among several attacks.
     alpha = 2 * success_bound(best["ceiling"], best["candidates"]) ** best["trials"]
     high = math.inf
     if best["ceiling"] > 0:

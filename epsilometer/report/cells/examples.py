@@ -90,7 +90,7 @@ def most_confident(results: TextResults, dataset: str, cell: tuple[str, float | 
 
 
 def screened(named: Sequence[int], shown: Callable[[int], Sequence[str]]) -> tuple[list[int], int]:
-    """Return the first SHOWN trials whose texts may all be shown, and how many trials before the last were withheld.
+    """Return the first SHOWN trials whose texts may all be shown, and the number of trials withheld before the last.
 
     shown: a function from a trial to the texts that the table would show.
     """

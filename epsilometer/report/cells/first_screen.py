@@ -205,7 +205,7 @@ def behind_averages(answer: Answer) -> list[str]:
 
 
 def hardly_reading(answer: Answer) -> list[str]:
-    """Return the sentence of `_unread` if no cell is usable and `reason` is about other cells, which are open."""
+    """Return the sentence of `_unread` if no cell is usable, and `reason` is about *open* or *not exceeded* cells."""
     others = not answer.usable and (answer.by.get(Status.NOT_EXCEEDED) or answer.by.get(Status.OPEN))
     return [f"On {answer.dataset} {unread}"] if others and (unread := _unread(answer)) else []
 

@@ -69,8 +69,8 @@ def fault(table: pl.DataFrame) -> str:
 def figure(table: pl.DataFrame) -> Specification:
     """Return the figure of measured against true losses of two-text randomised response. The true loss is epsilon.
 
-    The left panel has losses. The right panel has shares of the true loss, so that intervals show. table: columns
-    epsilon, trials, loss, point, upper and ceiling, with one row per budget.
+    The left panel has losses. The right panel has shares of the true loss, so that intervals are visible.
+    table: columns epsilon, trials, loss, point, upper and ceiling, with one row per budget.
     """
     datasets = _datasets(table)
     rows = datasets["measured"]

@@ -109,7 +109,7 @@ def attacks_table(results: TextResults) -> Table:
     for name, of, other in (("alone", "right", "wrong"), ("behind", "wrong", "right")):
         beside = disputes.filter(pl.col(other) == _BESIDE).rename({of: "attack", "trials": name})
         every = every.join(beside.select(*key, name), key, "left")
-    if _BESIDE in every["attack"]:  # the table has no row if the attacks never disagree
+    if _BESIDE in every["attack"]:  # `disputes` has no row for attacks that never disagree
         others = pl.when(pl.col("attack") != _BESIDE)
         every = every.with_columns(others.then(pl.col(name).fill_null(0)) for name in ("alone", "behind"))
     columns += f" | right where {_BESIDE} is wrong: {{alone:,}} | wrong where {_BESIDE} is right: {{behind:,}}"

@@ -61,7 +61,7 @@ def beside_ceiling(dataset: str, table: pl.DataFrame) -> Table:
 
 
 def certified(results: TextResults) -> pl.DataFrame:
-    """Return the table of schema `POSSIBLE`; without rows in audits of versions without trials of sets."""
+    """Return the table of schema `POSSIBLE`; without rows for audits by versions that had no trials of sets."""
     return results.tables(filter(results.has, [possible_path()]), POSSIBLE)
 
 

@@ -51,7 +51,7 @@ class TextResults(Results[TextsParams]):
         return unread(outputs.filter(~pl.col("mechanism").is_in(controls)))
 
     def means(self, mechanism: str) -> str:
-        """Return a mechanism's description in plain words; empty without one, or if an earlier version audited."""
+        """Return a mechanism's description in plain words; empty without one, and in audits by earlier versions."""
         said = self.record(plain_words.FILE)["cell"] if self.has(plain_words.FILE) else {}
         words: str = said.get(mechanism) or ""
         return words

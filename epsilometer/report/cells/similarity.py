@@ -56,8 +56,8 @@ def section(results: TextResults) -> Section | None:
 def distributions(each: pl.DataFrame, dataset: str, mechanisms: Iterable[str]) -> Specification:
     """Return vertical histograms for each metric (rows) and mechanism (columns), with budgets from left to right.
 
-    A line marks the middle half of the texts, a dot the median. mechanisms: all mechanisms of the audit, so that styles
-    agree.
+    A line marks the middle half of the texts, a dot the median. mechanisms: all mechanisms of the audit, for equal
+    styles in all figures.
     """
     here = each.filter(dataset=dataset).drop_nulls("value")
     style = styles(mechanisms)
@@ -183,7 +183,7 @@ def _shapes(part: pl.DataFrame, ends: tuple[float, float]) -> tuple[list[dict[st
 
 
 def closeness(each: pl.DataFrame, alpha: float) -> Table:
-    """Return a table of means of every metric. The cosine's interval counts all rewrites of a text as one."""
+    """Return a table of means of every metric. The cosine's interval counts the rewrites of a text as one case."""
     rows = []
     for _, part in each.group_by(CELL, maintain_order=True):
         row = record(part.row(0, named=True), NAMED)

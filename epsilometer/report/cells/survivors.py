@@ -51,7 +51,7 @@ def _in_a_cell(cell: pl.DataFrame) -> str:
 def _survived(cell: Mapping[str, Any]) -> str:
     """Return `3.1 % of` or `1 of 3`; `not testable:` if patterns found some identifiers and none survives.
 
-    A masker may use the same patterns.
+    A masker with the same patterns leaves only what these patterns cannot find.
     """
     if cell["recorded"] != cell["identifiers"] and not cell["survived"]:
         return "not testable:"

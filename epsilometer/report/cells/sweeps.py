@@ -50,7 +50,7 @@ def varied(sweeps: pl.DataFrame) -> Table:
 def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
     """Return utility and loss against the value of one setting: a row of panels per setting, a panel per measure.
 
-    table: schema `SWEEPS`, in any order. mechanisms: all mechanisms of the audit, so that styles agree.
+    table: schema `SWEEPS`, in any order. mechanisms: all mechanisms of the audit, for equal styles in all figures.
     """
     style = styles(mechanisms)
     shown = within_ceiling(table).sort("dataset", "mechanism", "value")

@@ -20,7 +20,7 @@ def metrics(estimates: pl.DataFrame, exact: pl.DataFrame, folder: Path) -> None:
 
     Losses have three decimals, so that the last bits of a sum do not look like a change. They are clipped at the
     ceiling, because JSON has no infinity. A further entry `exact` is the average exact loss between texts of equal
-    length, without a ceiling, if it is finite. Without cells the folder is empty.
+    length, without a ceiling, if finite. Without cells the folder is empty.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

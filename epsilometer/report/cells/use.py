@@ -1,11 +1,10 @@
-"""The utility of rewrites: their similarity to texts, compared with that of one fixed sentence, and their use as
-training data.
+"""The utility of rewrites: their similarity to texts, compared with one fixed sentence, and as training data.
 
 For data sets with trials on random sets of texts, the mean cosine of text and rewrite is measured, by one trial per set
 (schema `POSSIBLE`). The fixed sentence is the public text with the largest mean cosine to all texts of the sets.
 Rewrites are more useful than this sentence if the lower bound of their mean cosine (of a two-sided interval at the
-audit's alpha) exceeds the sentence's mean cosine. If classifiers were trained on rewrites (`DOWNSTREAM`), their macro
-F1 on clean texts is compared with that of classifiers trained on clean texts, both as means over seeds.
+audit's alpha) exceeds the sentence's mean cosine. Any classifiers trained on rewrites (`DOWNSTREAM`) are compared
+with classifiers trained on clean texts, by macro F1 on clean texts. Every F1 is a mean over seeds.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ def uses(results: TextResults) -> Uses:
 
 def trained_on_rewrites(results: TextResults) -> pl.DataFrame:
     """Return scores of classifiers after training on rewrites (schema `DOWNSTREAM`); may have no rows."""
-    names = ("clean", *getattr(results.params, "downstream", ()))  # only the study of anonymity has it
+    names = ("clean", *getattr(results.params, "downstream", ()))  # only the study of anonymity has this section
     return results.tables(filter(results.has, (f"data/downstream/{name}.parquet" for name in names)), DOWNSTREAM)
 
 

@@ -1,7 +1,7 @@
 """Three ways to share texts for learning: public texts alone, rewrites, or a whole released corpus.
 
 Figures are from stage `ways`, for data sets with a label to learn and public texts. Without such a data set, the
-section only describes what each way protects, and its command.
+section only states what each way protects, and its command.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def section(results: TextResults) -> Section | None:
 def sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a sentence for each way: its F1 and its command. rows: a data set's rows, with `guesses` and `limits`.
 
-    The rewrites shown have the best F1 on separate texts. If any rewrites are within the limits, only these compete.
+    The rewrites shown have the best F1 on separate texts, among those within the limits if there are any.
     """
     public = next(row for row in rows if row["way"] == "public")
     release = next(row for row in rows if row["way"] == "release")
@@ -91,8 +91,8 @@ def _f1(row: Mapping[str, Any], digits: int = 2) -> str:
 def _standing(row: Mapping[str, Any], decided: pl.DataFrame, allowed: float) -> dict[str, Any]:
     """Return the right guesses of 100 at a row's loss, and the status of the limits.
 
-    allowed: the limit on the loss. No other limit applies to a release with an epsilon below 4, since its delta at 4
-    nats is 0, and it contains no private text.
+    allowed: the limit on the loss. A release with an epsilon below 4 has only this limit: its delta at 4 nats is 0, and
+    a release contains no private text.
     """
     if row["way"] == "public":
         return {"guesses": "50", "limits": Status.WITHIN}

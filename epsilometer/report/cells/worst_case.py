@@ -17,8 +17,7 @@ from epsilometer.report.wording import at_budget, listed
 
 
 def section(results: TextResults) -> Section | None:
-    """Return each claim and its worst case, violated claims first, and the deniability of words; None without
-    claims."""
+    """Return each claim with its worst case, violated first, and the deniability of words; None without claims."""
     claims = results.table("data/claims.parquet", CLAIMS)
     if claims.filter(pl.col("verdict") != NO_CLAIM).is_empty():
         return None

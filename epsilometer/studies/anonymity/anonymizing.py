@@ -1,6 +1,6 @@
 """Anonymisation of texts, each with its outcome. Auxiliaries are trained on labelled texts or read from a folder.
 
-Randomness comes from the operating system, as for a publication, or from a seed, which makes the result reproducible.
+Randomness comes from the operating system, as for a publication. With a seed, the result is reproducible.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NAMED = 5  # maximum number of words listed for a label
 def over(folder: Path, name: str, settings: Mapping[str, Any]) -> Mechanism:
     """Return a mechanism by name or path.
 
-    It reads its default resource. A mechanism without a default resource reads the auxiliaries in `folder`.
+    The mechanism reads its default resource or, if it has none, the auxiliaries in `folder`.
     """
     if hasattr(find("mechanisms", name, "rewrite"), "default_resource"):
         return text_audit.mechanism(name, settings)
@@ -49,7 +49,7 @@ def auxiliaries(
 ) -> Auxiliaries:
     """Return the auxiliaries in a folder; if there are none, train them on distinct labelled texts and save them there.
 
-    labelled: the file of labelled texts; columns: its columns that contain the texts.
+    labelled: the file of labelled texts; columns: the columns of this file that contain the texts.
     vectors: a file of word vectors, by default the embedded ones.
     Raises UserError if input is missing; the message names options of `epsilometer anonymize`.
     """
@@ -97,7 +97,7 @@ def anonymize(texts: Sequence[str], mechanism: Mechanism, epsilon: float, seed: 
 
 
 def with_truths(mechanism: Mechanism, texts: Sequence[str], labels: Mapping[str, Sequence[str | None]]) -> Mechanism:
-    """Return the mechanism with the true classes of the texts. labels: the classes [n] of each label, by its name.
+    """Return the mechanism with the true classes of the texts. labels: the classes [n] of the texts, by label.
 
     Raises UserError if the mechanism does not use true labels, if a text has no class, or if equal texts have different
     classes.
@@ -180,7 +180,7 @@ Units = Sequence[tuple[int, int]]  # words and punctuation marks, each as the po
 
 
 def _differences(text: str, rewrite: str) -> Iterator[tuple[str, Units, Units]]:
-    """Yield the edits from a text to its rewrite: difflib's name of the edit, its units in the text and the rewrite."""
+    """Yield each edit from a text to its rewrite: difflib's name, the text's units, the rewrite's units."""
     a, b = list(places(text)), list(places(rewrite))
     words = [[whole[start:end] for start, end in units] for whole, units in ((text, a), (rewrite, b))]
     for kind, i, j, k, m in difflib.SequenceMatcher(a=words[0], b=words[1], autojunk=False).get_opcodes():

@@ -38,7 +38,7 @@ ATTACKERS = (STATIC, RELABELLED, ADAPTIVE, AUGMENTED, FOLDED)  # the attackers t
 def calibrate(
     params: AnonymityParams, target: float, search: Search, mechanisms: Sequence[str], datasets: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row with the result of the search for each cell whose attackers read test texts.
+    """Search for the epsilon of each cell with `part: test`, and yield a row per cell.
 
     mechanisms, datasets: names that restrict the cells; empty for all cells.
     Raises UserError if params.yaml has no such cell.
@@ -59,10 +59,10 @@ def row(
 ) -> dict[str, Any]:
     """Search for a cell's epsilon, and return a row of `calibrate` that begins with the columns of `of`.
 
-    goal: a function that returns the goal of the search from the cell's smallest and largest epsilon. The goal contains
-    the target loss, the width of the result and the number of rewrites allowed.
+    goal: a function of the cell's smallest and largest epsilon. It returns the goal of the search: the target loss, the
+    width of the result and the number of rewrites allowed.
     """
-    by = {"by": ATTRIBUTE, "attacks": None}  # no column of attacks: all rows have the same attackers
+    by = {"by": ATTRIBUTE, "attacks": None}  # the column `attacks` is empty: all rows have the same attackers
     say, label = now_and_then(), f"{cell.mechanism} on {cell.dataset}"
     try:
         if cell.epsilons is None:
@@ -106,7 +106,7 @@ class AttributeLoss:
             )
 
     def __call__(self, epsilon: float, turn: Turn) -> Look | None:
-        """Return the bounds at an epsilon, in nats; None if it was measured before, or if too few rewrites are left."""
+        """Return bounds at an epsilon, in nats; None if the epsilon is not new, or if too few rewrites are left."""
         if turn.again or turn.left < len(self._rows):
             return None
         params, cell = self._params, self._cell

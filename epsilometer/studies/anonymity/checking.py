@@ -22,7 +22,7 @@ from epsilometer.studies.anonymity.victims import check_divided
 def check(params: AnonymityParams) -> None:
     """Build all mechanisms and the training of rewriters, and read the files of word relations that exist.
 
-    Raises UserError for settings that do not fit.
+    Raises UserError for an invalid setting.
     """
     for cell in (*params.downstream.values(), *params.anonymity.values()):
         check_auxiliaries(params, cell, cells.build(params, cell), f"mechanisms.{cell.mechanism}.settings")
@@ -40,7 +40,7 @@ def check(params: AnonymityParams) -> None:
 def check_auxiliaries(params: AnonymityParams, cell: Cell, built: Mechanism, place: str) -> None:
     """Raise UserError if a mechanism's settings do not fit its auxiliaries.
 
-    Auxiliaries that a stage has yet to train are checked by their entry in params.yaml.
+    Auxiliaries that a stage trains are checked by their entry in params.yaml, not by their files.
     """
     if cell.resource is None or not isinstance(built, ReadsAuxiliaries):
         return

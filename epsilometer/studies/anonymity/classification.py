@@ -60,8 +60,8 @@ def train_all(
         for seed in range(seeds(params, kind)):
             classifier = trained(params, dataset, label, kind, seed=seed, examples=training)
             folder = classifier_path(dataset, label, kind, seed)
-            # Saving rounds a transformer's weights. Classifiers of tasks are scored before that, because `downstream`
-            # scores its classifiers without saving them. Attackers are used, and so scored, with rounded weights.
+            # Saving rounds a transformer's weights. Task classifiers are scored before saving, as in `downstream`,
+            # which saves none. Attackers are scored after saving, because attacks use the rounded weights.
             before = guesses(classifier, test.texts) if role == TASK else None
             classifier.save(folder)
             tried.setdefault(kind, []).append(guesses(classifier, test.texts) if before is None else before)
@@ -81,7 +81,7 @@ class Tried:
     """The guesses of one seed's classifier or regression on the test texts.
 
     guesses: [n], indices of classes; for a regression, the predicted numbers.
-    empty:   the number of empty rewrites among its training and test texts.
+    empty:   the number of empty texts among the training and test texts.
     """
 
     guesses: NDArray[Any]
@@ -93,8 +93,8 @@ def rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row of `DOWNSTREAM` per seed, with the seed's scores.
 
-    For classes, the rows also have an interval of the mean F1 over seeds. The interval accounts for the choice of test
-    texts, in whole groups if the texts have groups.
+    Rows of a classifier also have an interval of the mean F1 over seeds. The interval treats the test texts, or their
+    groups if there are any, as a random sample.
     """
     sizes: dict[str, Any] = {"train": len(train), "test": len(test)}
     if named["role"] == NUMBER:

@@ -214,7 +214,7 @@ def _write(table: pl.DataFrame, reasons: Sequence[dict[str, Any]], out: Path | N
 
 
 def _reasons(row: dict[str, Any]) -> Iterator[str]:
-    """Yield lines with the words that revealed an attribute, strongest first, and the answers before and after."""
+    """Yield lines: the words that revealed an attribute, strongest first, and classifiers' answers before and after."""
     for label, kinds in row.get("gave_away", {}).items():
         for kind, scores in kinds.items():
             words = ", ".join(f"{word} ({score:+.2f})" for word, score in scores.items()) or "no word"

@@ -23,7 +23,7 @@ def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: i
     """Return the rows that a classifier of this label is trained and tested on.
 
     The column `row` has their row numbers in the table. Rows without the label are skipped. The seed chooses among the
-    other rows. All labels that every row has get the same rows.
+    other rows. Labels that no row lacks get the same rows.
 
     table: schema `PREPARED` and its labels.
     counts: the maximum number of texts of each split.
@@ -145,10 +145,7 @@ def to_rewrite(
 def to_anonymize(
     table: pl.DataFrame, labels: Sequence[str], counts: Mapping[str, int], seed: int, least: int
 ) -> pl.DataFrame:
-    """Return the rows of these splits that are rewritten and measured, in the table's order.
-
-    They are the rows chosen for any of the labels, each row once.
-    """
+    """Return the rows to rewrite and measure, in the table's order: the rows chosen for any label, each row once."""
     choose = partial(labelled, least=least) if TRAIN in counts else of_splits
     return pl.concat([choose(table, label, counts, seed) for label in labels]).unique("row").sort("row")
 

@@ -6,7 +6,7 @@ as wrong. The share of unusable answers is reported with the accuracy. (In the p
 countries from rewrites with an accuracy of .061. This is far below chance; the cause is unknown without the share of
 unusable answers.) With `top: 3` the model lists up to three classes, the most likely first.
 
-`prompt` is the name of one of the paper's prompts, or your own text that contains {classes}, and perhaps {label}.
+`prompt` is the name of an entry of `PROMPTS`, or your own text that contains {classes}, and perhaps {label}.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class LLMInference(AsksModel):
         return value
 
     def infer(self, texts: Sequence[str], label: str, classes: Sequence[str]) -> list[list[str]]:
-        """Return the classes that the model lists for each text, the most likely first; none for an unusable answer.
+        """Return the classes that the model lists for each text, the most likely first; empty for an unusable one.
 
         Raises UserError if the model is behind an endpoint that must not see these texts.
         """

@@ -1,7 +1,7 @@
 """The meaning of each status of a rewrite, by mechanism. `keeps_labels` tells which mechanisms try to keep labels.
 
-The meanings in `core.outcomes` apply to a mechanism that asks all auxiliaries: classifiers of the labels to hide, and
-of those to keep. For a mechanism that asks fewer auxiliaries, or none, `found` means less.
+The meanings in `core.outcomes` apply to a mechanism that asks classifiers of the labels to hide and of the labels to
+keep. For a mechanism that asks fewer classifiers, `found` says less about the rewrite.
 """
 
 from __future__ import annotations

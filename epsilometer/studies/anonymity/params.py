@@ -50,7 +50,7 @@ class Labels(Section):
 
 
 class ClassifiedLabels(Labels):
-    """The labels of a data set by role, with labels that are numbers, which a regression predicts."""
+    """The labels of a data set by role: tasks, private attributes, and numbers that a regression predicts."""
 
     numbers: tuple[str, ...] = Field(
         (),

@@ -1,9 +1,9 @@
 """The four parts of a data set: auxiliaries, victims, validation, test.
 
 Auxiliaries, which anonymisers use in their search, train on a share of the train split. Victims are the classifiers
-that anonymisers should deceive; they also serve as attackers. They train on the rest of the train split, or on all of
+that anonymisers should deceive, and also serve as attackers. Victims train on the rest of the train split, or on all of
 it if there are no auxiliaries. A classifier that trains for several epochs holds out a tenth of its texts to choose the
-best epoch. Settings and thresholds are chosen on validation texts; nothing is trained on these. Results are measured on
+best epoch. Settings and thresholds are chosen on validation texts, on which nothing is trained. Results are measured on
 test texts.
 """
 
@@ -48,8 +48,8 @@ def marked(params: AnonymityParams, dataset: str, table: pl.DataFrame, share: fl
 def auxiliary_texts(params: AnonymityParams, name: str, table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the rows of a prepared table that an entry of `auxiliaries` trains on, and its held-out rows.
 
-    The held-out rows are about a tenth of each class; their loss chooses the best of several epochs. If two entries of
-    one data set have different shares, the smaller set of rows is part of the larger one. Raises UserError as
+    About a tenth of each class is held out; the loss on these rows chooses the best of several epochs. If two entries
+    of one data set have different shares, the larger set of rows contains the smaller one. Raises UserError as
     `check_classes` does.
     """
     entry = params.auxiliaries[name]

@@ -55,7 +55,7 @@ def quality(test: Released, alpha: float, metrics: Mapping[str, Metric] = METRIC
     """Yield a row per metric, with the columns of `tables.QUALITY` from `metric` on.
 
     test: all test texts; only texts with a changed rewrite count.
-    alpha: the error probability of each interval, which accounts for the choice of texts in whole groups.
+    alpha: the error probability of each interval. Intervals account for the choice of the groups of texts.
     """
     changed = test.take(np.flatnonzero(~test.unchanged))
     groups = np.arange(len(changed)) if changed.groups is None else np.asarray(changed.groups)

@@ -27,7 +27,7 @@ TASK, ATTRIBUTE, NUMBER = "task", "attribute", "number"
 
 
 def fine_tuning(params: AnonymityParams, training: FineTuningSettings) -> FineTuning:
-    """Return the settings of a training for `models`, with the path of its model."""
+    """Return the settings of a training in the form that `models` takes, with the path of the model."""
     return FineTuning(**training.model_dump(exclude={"model", "seeds"}), model=located(params, training.model))
 
 
@@ -66,7 +66,7 @@ def stream(params: AnonymityParams, dataset: str, label: str, seed: int) -> Nois
 
 
 def victims(params: AnonymityParams, dataset: str, label: str) -> list[Learned]:
-    """Return the classifiers of a label that stage `classifiers` saved: of every kind, one per attacking seed."""
+    """Return the classifiers of a label that stage `classifiers` saved: of every kind, up to `attackers.seeds`."""
     own = examples(chosen(params, dataset, label), label, TRAIN, sides=params.datasets[dataset].sides)
     return [
         Learned(load(classifier_path(dataset, label, kind, seed)), own, seed)

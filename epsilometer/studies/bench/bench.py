@@ -28,7 +28,7 @@ from epsilometer.studies.bench.samples import samples
 
 RATE = 0.01  # the false-positive rate at which the DP-Sniper paper reports its results
 _WIDTH = 1e-4  # rounding error allowed in the guess loss, in nats, for all units together
-_TOLERANCE = 1e-9  # rounding error allowed in the true loss; a bound above it by no more than this is not counted
+_TOLERANCE = 1e-9  # rounding error of the true loss; only a bound that exceeds the truth by more counts as above
 
 TRUTH: Schema = {  # a row for each mechanism, estimator and number of samples
     "mechanism": pl.String,
@@ -56,7 +56,7 @@ TRUTH: Schema = {  # a row for each mechanism, estimator and number of samples
 
 @dataclass(frozen=True)
 class Size:
-    """The amount of sampling. samples: runs of the mechanism per seed; seeds: how often this is repeated."""
+    """The amount of sampling. samples: runs of the mechanism per seed; seeds: number of repetitions."""
 
     samples: int
     seeds: int
@@ -145,7 +145,7 @@ class ExactFigure:
 
 
 def exact_figure(mechanism: KnownMechanism) -> ExactFigure:
-    """Return the exact loss, computed from the independent parts of the output if it has any, else from its law."""
+    """Return the exact loss, computed from the laws of independent parts if there are any, else from the law."""
     law = mechanism.law()
     parts = law.parts or (law,)
     step = 4 * _WIDTH / len(parts)

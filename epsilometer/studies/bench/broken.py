@@ -76,7 +76,7 @@ def null(name: str, outputs: int) -> KnownMechanism:
 def null_scores() -> KnownMechanism:
     """Return Gaussian noise on two equal inputs, whose true loss is 0.
 
-    Its `loss` function is the output itself, a meaningless score: estimators must not report a loss from it.
+    Its `loss` function returns the output, a meaningless score. Estimators must not report a loss from such scores.
     """
     half = Law(np.array([1.0]), np.array([1.0]))
 

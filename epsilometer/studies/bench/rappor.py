@@ -17,7 +17,7 @@ FIRST, OTHER = (3, 10, 13), (0, 11, 18)
 
 
 def rappor(name: str, set_one: float, set_zero: float, claim: float) -> KnownMechanism:
-    """Return RAPPOR. set_one, set_zero: P(a bit is reported as 1) if it is set in the filter, and if it is not."""
+    """Return RAPPOR. set_one: P(1 is reported for a bit set in the filter); set_zero: the same for an unset bit."""
     chance = np.full((2, BITS), set_zero)
     chance[0, list(FIRST)] = chance[1, list(OTHER)] = set_one
     signs = np.zeros(BITS)

@@ -16,7 +16,7 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class Samples:
-    """n runs of a mechanism, each on one of two inputs by a fair coin.
+    """n runs of a mechanism, each on one of two inputs that a fair coin chooses.
 
     first:   bool [n], whether the first input was used.
     outputs: [n] or [n, d], the outputs of the runs.
@@ -38,7 +38,7 @@ class Samples:
 
 
 def samples(mechanism: KnownMechanism, count: int, seed: int) -> Samples:
-    """Return `count` runs of a mechanism. Its name, the count and the seed determine all random numbers."""
+    """Return `count` runs of a mechanism. The mechanism's name, `count` and `seed` determine all random numbers."""
     rng = np.random.default_rng([zlib.crc32(mechanism.name.encode()), count, seed])
     first = rng.random(count) < 0.5
     halves = [mechanism.draw(which, int(of.sum()), rng) for which, of in enumerate((first, ~first))]

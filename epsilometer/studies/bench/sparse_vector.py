@@ -83,7 +83,7 @@ def numbered(above: NDArray[np.bool_], stop: int) -> NDArray[np.int64]:
 
 
 def stopping(name: str, number: int, inputs: Inputs, threshold: Threshold) -> KnownMechanism:
-    """Return algorithm `number`: 1, 2 or 4. With stop = 1, they differ only in the settings of `threshold`."""
+    """Return algorithm `number`: 1, 2 or 4. With stop = 1, the algorithms differ only in `threshold`."""
 
     @cache
     def law() -> Law:
@@ -96,7 +96,7 @@ def stopping(name: str, number: int, inputs: Inputs, threshold: Threshold) -> Kn
 
 
 def noiseless(name: str, inputs: Inputs) -> KnownMechanism:
-    """Return algorithm 5. It never stops, and only the threshold has noise, which therefore decides all answers."""
+    """Return algorithm 5, which never stops. Only the threshold has noise, so one draw decides all answers."""
     level, scale = 1.0, 2 / EPSILON
     values = np.unique(np.concatenate(inputs))
     edges = np.append(values - level, np.inf)

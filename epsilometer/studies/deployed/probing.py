@@ -10,9 +10,9 @@ has a list in place of the text. Requests that fail are not repeated. Requests t
 its upstream is the `sink` of this package.
 
 The rate at a place is a share of the requests that could show an identifier there, with a Clopper-Pearson interval. The
-interval assumes independent requests; failures that cluster, as under load, make it too narrow. Only these places are
-examined, not the service's logs or its other outgoing traffic. A leak may be so rare that none of n requests shows it:
-`unseen` is the rate at which this happens with probability alpha.
+interval assumes independent requests; failures that cluster, as under load, make it too narrow. Only places in the
+result are examined, not the service's logs or its other outgoing traffic. A leak may be so rare that none of n requests
+shows it: `unseen` is the rate at which this happens with probability alpha.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from epsilometer.core.study import Study
 
 
 class Deployed(Study):
-    """The study of deployed services, which adds one command and its function."""
+    """The study of deployed services. It adds a command, and its function to the package `epsilometer`."""
 
     names = (
         "epsilometer.studies.deployed.probing:Pace",

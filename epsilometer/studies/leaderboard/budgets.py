@@ -1,8 +1,8 @@
-"""The two budgets of a mechanism at an average loss, and its losses there.
+"""The two budgets of a mechanism for a target average loss, and its losses at these budgets.
 
-The first budget has that average loss over the compared pairs. The second is the largest budget with at most that
-average loss and a delta at 4 nats of at most .01. The condition on delta is needed because publishing a share of the
-texts verbatim (the mechanism `coin`) would win at equal average loss.
+The first budget has the target average loss over the compared pairs. The second is the largest budget with at most this
+average loss and a delta at 4 nats of at most .01. Without the condition on delta, the mechanism `coin`, which publishes
+a share of the texts verbatim, would win at equal average loss.
 
 Both budgets come from bisection, which assumes that losses rise with budgets. If a loss falls somewhere as the budget
 grows, bisection returns one of several solutions. The losses of a mechanism come from one of three sources: its law;
@@ -211,8 +211,8 @@ def budgets(losses: Curve, target: float, ends: tuple[float, float]) -> list[Bud
 def _none(met: Met, losses: Curve, target: float, ends: tuple[float, float]) -> list[Budget]:
     """Return the two budgets after a failed search.
 
-    If both ends of the range lose less than the target, the first budget is the largest one. Otherwise no budget
-    qualifies.
+    If both ends of the range lose less than the target, the first budget is the largest budget of the range. Otherwise
+    no budget qualifies.
     """
     if met.low > 0 and met.status == OUTSIDE:
         why = f"at the largest budget searched it loses less than {target:g} nats"

@@ -6,9 +6,8 @@ one more row, at the epsilon whose average loss over the leaderboard's sets of t
 all texts and is trusted; labels are private, too.
 
 The local releases come from mechanisms that choose among the same public texts, at the budgets of the leaderboard, with
-labels in the clear. They get the same post-processing: each release votes for its nearest exemplar, and these votes
-label all public texts, after subtraction of the votes expected by chance. So the two kinds of rows differ in the noise
-and not in the learner.
+labels in the clear. They get the post-processing of whole corpora: each release votes for its nearest exemplar, and
+these votes, minus the votes expected by chance, label all public texts. So rows of both kinds have the same learner.
 """
 
 from __future__ import annotations
@@ -101,9 +100,9 @@ class Votes:
     def average(self, epsilon: float) -> float:
         """Return the average loss in nats over the pairs of the sets.
 
-        The sets are those of equal length if the data set has them, otherwise those of any length. The best adversary
-        guesses right with probability 1 / (1 + e^(-epsilon / 2)) if the two texts vote for different exemplars or
-        labels (`auditing.corpora.vote_loss`), and with probability 1/2 otherwise.
+        Sets of texts of equal length are used if the data set has such sets, otherwise sets of any length. The best
+        adversary guesses right with probability 1 / (1 + e^(-epsilon / 2)) if the two texts vote for different
+        exemplars or labels (`auditing.corpora.vote_loss`), and with probability 1/2 otherwise.
         """
         right = self._differing(epsilon) * (1 / (1 + math.exp(-epsilon / 2)) - 0.5) + 0.5
         return math.log(right / (1 - right))
@@ -159,7 +158,7 @@ class Votes:
     def head(self, learnt: Labelled, block: int) -> float:
         """Return the macro F1, on the clean test texts of a split, of a head trained on `learnt`.
 
-        It is 0 if `learnt` is empty.
+        The F1 is 0 if `learnt` is empty.
         """
         return dict(macro_f1(learnt, self.parts.of(TEST, block)))[SENTENCES] if learnt.texts else 0.0
 

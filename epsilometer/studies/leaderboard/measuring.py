@@ -107,9 +107,9 @@ class Comparison:
     measured: Path | None = None
 
     def rows(self, loss: float, ends: tuple[float, float]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-        """Yield, for each kind of sets and of budget, a row of `ROWS` from column `lengths` on, with its rows of
-        `FIGURES`.
+        """Yield a row of `ROWS` and its rows of `FIGURES`, for each kind of sets and each kind of budget.
 
+        The row has the columns from `lengths` on.
         loss: the average loss in nats; ends: the smallest and the largest budget to search.
         """
         sought = [
@@ -134,7 +134,7 @@ class Comparison:
             yield row, [{**at, **figure} for figure in (cosine, *release.figures)]
 
     def _losses(self, lengths: str, sets: pl.DataFrame) -> Curve:
-        """Return the curve of the losses over the pairs of these sets, which uses only the texts of the pairs."""
+        """Return the curve of the losses over the pairs of these sets, computed only from the texts of the pairs."""
         used, places = np.unique(np.array(sets["pair"].to_list(), np.int64), return_inverse=True)
         compared = self.parts.rewritten.take(used)
         embedded = Embedded(ENCODER, "float32", compared.vectors.astype(np.float32))
@@ -210,7 +210,7 @@ def claim_class(mechanism: Mechanism, epsilon: float) -> str:
 
 @dataclass(frozen=True)
 class Release:
-    """A mechanism's rewrites of all texts of the part TRAIN. channel: its channel, which corrects labels, or None."""
+    """Rewrites of all texts of the part TRAIN. channel: the mechanism's channel, which corrects labels, or None."""
 
     parts: Parts
     rewrites: Rewrites

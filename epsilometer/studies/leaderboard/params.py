@@ -20,7 +20,7 @@ Loss = Annotated[float, Field(gt=0, le=20)]
 
 
 class LeaderboardDataset(Section):
-    """The division of a data set's texts that are not in its public part."""
+    """The labels of a data set, and the division of its texts outside the public part."""
 
     task: str = Field(description="The label that a classifier learns.")
     attribute: str | None = Field(None, description="The private label that an attacker infers.")

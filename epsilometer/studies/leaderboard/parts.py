@@ -2,8 +2,8 @@
 
 The public part is the data set's `public_part`. The remaining texts are ordered by a hash of each text, so the order of
 rows does not matter. The first texts in this order form the other parts. The five splits share no text. Each split has
-texts to rewrite and clean texts for testing. Classifiers are trained on the texts to rewrite, and sets of ten are
-sampled from them.
+texts to rewrite and clean texts for testing. Classifiers are trained on the texts to rewrite, clean or rewritten. Sets
+of ten texts are sampled from the texts to rewrite.
 """
 
 from __future__ import annotations

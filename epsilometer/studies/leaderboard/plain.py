@@ -1,4 +1,4 @@
-"""The rows of the leaderboard without a mechanism: clean texts, one sentence for all, and public texts alone."""
+"""The rows of the leaderboard without a mechanism: clean texts, one sentence for all texts, and public texts alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from epsilometer.studies.leaderboard.measuring import Parts, figures
 from epsilometer.studies.leaderboard.tables import SIZES, SPLITS, TEST, TRAIN
 
 CLEAN, SENTENCE, PUBLIC_ONLY = "clean texts", "one sentence", "public only"
-_EXEMPLARS = (64, 128)  # numbers of exemplars: the public texts nearest to the centres of as many clusters
+_EXEMPLARS = (64, 128)  # numbers of exemplars: an exemplar is the public text nearest to the centre of a cluster
 
 
 def plain_rows(parts: Parts) -> Iterator[dict[str, Any]]:

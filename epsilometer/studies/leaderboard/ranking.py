@@ -6,8 +6,8 @@ of its five differences rejects equality. The level is 5 % for all pairs of a cl
 If differences are normal, then with probability .95 or more, no two equally good mechanisms are ordered.
 
 Tiers are assigned in the order of the means, from the best. A new tier begins at the first mechanism that is
-significantly worse than some mechanism of the current tier. So no mechanism is significantly worse than another in its
-tier. Two mechanisms in different tiers may still not differ significantly.
+significantly worse than some mechanism of the current tier. So no mechanism is significantly worse than another of the
+same tier. Two mechanisms in different tiers may still not differ significantly.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 A cell searches for two budgets (`budgets.py`). The first has the target loss. The second must also keep delta at 4 nats
 within a limit. If this limit decides, the second budget is the same at nearly every target loss. The searches of the
 cells have many other budgets in common, too, and the mechanism always reads the same texts. So the cell that runs first
-stores its losses, its measurements of rewrites and the mechanism's readings of the texts, which do not depend on a
-budget. The other cells use what is stored.
+stores its losses, its measurements of rewrites, and the mechanism's readings of the texts (readings do not depend on a
+budget). The other cells use these files.
 
-The cache folder is named after a digest of everything that DVC compares for a cell, except its loss. Any change of an
-input changes the name, so nothing stale is read.
+The cache folder is named after a digest of everything that DVC compares for a cell, except its target loss. Any change
+of an input changes the name, so nothing stale is read.
 """
 
 from __future__ import annotations

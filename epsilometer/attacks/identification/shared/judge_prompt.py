@@ -25,7 +25,7 @@ from epsilometer.models.chat_template import encode
 
 Question = tuple[str, Sequence[str]]  # a rewrite and its candidates
 
-CHAT_LEAD = "answer: [["  # given start of the model's answer if only the label's logits are used
+CHAT_LEAD = "answer: [["  # start of the answer, given to the model if only the labels' logits are read
 
 # Quoted from TeDA, Appendix B.
 _INSTRUCTION = (

@@ -1,8 +1,8 @@
 """Views of a text: each view consists of the features of one kind. A mechanism may hide a code in such features.
 
 Kinds of features are, for example, letter case, invisible characters, and tokens without their order. A view contains
-features of its own kind only. So a code in these features is found even if everything else in the text changes. Texts
-are not normalised, since normalisation could remove codes.
+features of its own kind only. So a code in these features can be found even if everything else in the text changes.
+Texts are not normalised, since normalisation could remove codes.
 """
 
 from __future__ import annotations

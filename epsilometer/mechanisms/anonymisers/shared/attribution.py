@@ -1,8 +1,8 @@
 """Attributions of a classifier's prediction to a text's words: a signed score per word for the predicted class.
 
 integrated_gradients: embedding minus padding's embedding, times the logit's mean gradient along the line between the
-    two embeddings (`shared.integrated_gradients`). For a linear classifier, `linear` is used. It equals this integral
-    if the line starts at a text without words.
+    two embeddings (`shared.integrated_gradients`). A linear classifier gets `linear` instead, which equals integrated
+    gradients along a line from a text without words.
 linear:     coefficient times value of the word's features; only for linear classifiers.
 occlusion:  probability of the text minus probability of the text without the word.
 lime:       captum's Lime: coefficients of a linear model fitted to the probabilities of texts that lack random words.
@@ -108,7 +108,7 @@ def _occlusion(classifier: Classifier, cut: Sequence[Spans]) -> list[dict[str, f
 
 
 def _linear(classifier: Any, cut: Sequence[Spans]) -> list[dict[str, float]]:
-    """Return scores by `linear`. A feature's part of the logit is divided evenly among the tokens that contain it."""
+    """Return scores by `linear`. A feature's part of the logit is divided evenly among the tokens with that feature."""
     features = classifier.features([spans.text for spans in cut])
     target = classifier.probabilities([spans.text for spans in cut]).argmax(axis=1)
     column = {word: i for i, word in enumerate(classifier.vocabulary)}

@@ -1,4 +1,4 @@
-"""Drafts: texts whose words are changed one by one, with the contexts of a word."""
+"""Drafts: texts whose words a search changes one by one, and the windows and sentences around a word."""
 
 from __future__ import annotations
 

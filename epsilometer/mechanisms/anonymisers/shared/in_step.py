@@ -1,9 +1,9 @@
 """Concurrent searches in many texts, so that their questions to networks are answered in large batches.
 
-A search is a generator. It yields an asker (a function of many items) with its items, and receives the answers. In each
-round all running searches submit their items; then each asker is called once, with the distinct items of all searches.
-An answer depends only on its item, and a search only on its answers and its random stream. So results do not depend on
-the number of concurrent searches.
+A search is a generator. It yields items with an asker (a function that answers many items), and receives the answers.
+In each round all running searches submit their items; then each asker is called once, with the distinct items of all
+searches. An answer depends only on its item, and a search only on its answers and its random stream. So results do not
+depend on the number of concurrent searches.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def _scores(label: Label, texts: Mapping[str, Sequence[int]], settings: Attribut
     if settings.method not in _ASKING:
         return attributions(label.classifiers[0], list(texts), settings).scores
     return [
-        attributions(_Counted(label, owners), [text], settings).scores[0]  # alone, to count for its owners
+        attributions(_Counted(label, owners), [text], settings).scores[0]  # per text, to count for its owners
         for text, owners in texts.items()
     ]
 

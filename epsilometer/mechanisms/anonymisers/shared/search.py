@@ -40,7 +40,7 @@ Strategy = Literal["sampled", "beam", "exhaustive"]
 
 _BEST = 32  # number of edits nearest to the aim that are stored, in case no edit reaches it
 _OPTIONS = 2  # options per word with which a beam extends edits
-_DECOYS = 64  # number of sampled decoys
+_DECOYS = 64  # edits that `decoy` samples
 _ROUND = 4  # candidates in the first round of checks; each further round doubles the number
 
 

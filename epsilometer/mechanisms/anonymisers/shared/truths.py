@@ -1,4 +1,4 @@
-"""True classes of texts that may be given to an anonymiser, which otherwise uses its classifiers' predictions.
+"""True classes of texts. An anonymiser to which they are not given uses its classifiers' predictions.
 
 True classes matter for misclassified texts: with two classes, an edit that changes a wrong prediction reveals the true
 class. A text is released unchanged if its class is given and the text already deceives the classifiers.

@@ -9,8 +9,8 @@ changed twice, and stop-words are never changed.
 This is GreedyWordSwapWIR of TextAttack 0.3.11, with which the published comparisons were run. (The authors of
 TextFooler compare with p(y) of the original text instead, so a later replacement may undo progress.) Differences:
 
-- y is the true label only if it is given (`truths.py`), since a user's text may have none; a text with a given label
-  that already deceives the classifier is released unchanged;
+- y is the true class only if it is given (`truths.py`), since a user's text may have none; a text with a given class is
+  released unchanged if it already deceives the classifier;
 - equally important words are tried in the text's order;
 - if the search does not deceive the classifier, its last state is released with status `part`, whereas TextAttack
   reports a failure.

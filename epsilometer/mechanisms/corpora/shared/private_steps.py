@@ -1,4 +1,4 @@
-"""The steps of DP-SGD over people: coins, clipped sums of gradients, noise, and noise for a target claim.
+"""The steps of DP-SGD over people: coins, sums of clipped gradients, noise, and the sigma for a target claim.
 
 In each step, each person enters with probability q by a coin of their own. The gradient of a person, whatever the
 number of their texts, is clipped to length C. Normal noise of deviation sigma C is added to every number of the sum,
@@ -28,8 +28,8 @@ from epsilometer.core.system import is_system
 class PrivateSteps:
     """The steps of a private training.
 
-    schedule: the schedule of coins, whose number of people is public. sigma: the noise's deviation over the clipping
-    length. clip: C, the clipping length.
+    schedule: the schedule of coins, whose number of people is public. sigma: the noise's deviation divided by the
+    clipping length. clip: C, the clipping length.
     """
 
     schedule: Poisson

@@ -79,7 +79,7 @@ class Prompted:
     def batches(
         self, prompts: NDArray[np.float32], rows: Sequence[Tokens]
     ) -> Iterator[tuple[NDArray[np.int64], Tensor, list[Tokens]]]:
-        """Yield the indices, prompts and tokens of texts of like length, some at a time."""
+        """Yield the indices, prompts and tokens of texts, in batches of similar length."""
         order = np.argsort([len(row) for row in rows], kind="stable")
         for start in range(0, len(rows), _ROWS):
             some = order[start : start + _ROWS]
@@ -128,7 +128,7 @@ class Prompted:
 
 
 def _shuffled(rows: Sequence[Tokens], generator: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Yield the batches of all epochs, each of texts of like length."""
+    """Yield the batches of all epochs, each of texts of similar length."""
     for _ in range(_EPOCHS):
         order = generator.permutation(len(rows))
         order = order[np.argsort([len(rows[i]) for i in order], kind="stable")]

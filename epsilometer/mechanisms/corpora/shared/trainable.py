@@ -1,13 +1,13 @@
-"""What DP-SGD trains of a public language model: soft prompts, or low-rank adapters. All other weights are frozen.
+"""The part of a public language model that DP-SGD trains: soft prompts or low-rank adapters. The rest is frozen.
 
-Both are one vector of numbers, with a gradient for each text. A text is written after its label's prompt.
+Either part is one vector of numbers, with a gradient for each text. A text is written after its label's prompt.
 
     Prompts:  the vector is the prompts P [L, w], one for each label (Lester et al. 2021, arXiv:2104.08691).
     Adapters: prompts stay as they begin. A projection y = W x of a layer becomes y = W x + B A x, and the vector is all
-              A [r, in] and B [out, r] (Hu et al. 2021, arXiv:2106.09685). A begins random, and B at 0, so that training
-              begins at the model itself.
+              A [r, in] and B [out, r] (Hu et al. 2021, arXiv:2106.09685). A is random at first and B is 0, so that
+              training starts from the unchanged model.
 
-Gradients of single texts come from one backward pass: each text of a batch has its own copy of the vector.
+One backward pass gives the gradient of each text of a batch, since each text has its own copy of the vector.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from epsilometer.mechanisms.corpora.shared.prompted import Prompted, Tokens
 
 Vector = NDArray[np.float32]
 
-_PROJECTIONS = ("q_proj", "v_proj", "c_attn")  # of queries and values; in GPT-2 one projection with that of keys
+_PROJECTIONS = ("q_proj", "v_proj", "c_attn")  # layers for queries and values; in GPT-2 one layer, also for keys
 
 
 class Trainable(Protocol):
-    """Numbers of a model that are trained. prompts: float32 [L, w], where training begins."""
+    """The trained part of a model. Implementations get the prompts before training, float32 [L, w]."""
 
     def first(self) -> Vector:
         """Return the vector [d] before training."""
@@ -65,7 +65,7 @@ class Prompts:
 
 
 class Adapters:
-    """Low-rank adapters of a model's attention. rank: r. generator: draws the A.
+    """Low-rank adapters of a model's attention. rank: r. generator: samples each A.
 
     Raises UserError if the model has no projections of these names.
     """

@@ -231,7 +231,7 @@ class Autoencoder(nn.Module):
         return self._memory.rows(4 * numbers, most)
 
     def _read(self, numbers: Sequence[Sequence[int]]) -> Tensor:
-        """Return the latents of texts. A text is read backwards, with a start symbol at the end, so it may be empty."""
+        """Return the latents of texts. A text is read backwards and then a start symbol, so a text may be empty."""
         ids = torch.tensor([[*reversed(row), START] for row in numbers], device=self.bias.device)
         _, (hidden, cell) = self.encoder(self.words(ids))
         return torch.cat([hidden[0], cell[0]], dim=1)
@@ -304,7 +304,7 @@ def train(
 def quality(model: Autoencoder, texts: Sequence[str]) -> dict[str, float]:
     """Return three shares: words rebuilt in the right position, words rebuilt in any position, texts rebuilt exactly.
 
-    No noise is added. Out-of-vocabulary words count as not reconstructed.
+    No noise is added. Out-of-vocabulary words count as not rebuilt.
     """
     latent = clipped(torch.from_numpy(model.encode(texts)), model.shape.clip).numpy()
     rebuilt = [text.split(" ") for text in model.decode(latent)]

@@ -9,8 +9,8 @@ exemplars. Except under subset selection, each set is a single exemplar c_i. P(S
                                             e^(epsilon/2 [n(x) is in the group of c_i]) over groups, and
                                             e^(epsilon/2 [c_i is nearest to x in this group]) within the group.
 
-Subset selection (Ye and Barg 2018) releases a set of w exemplars. Each exemplar is in the same number of sets, so all
-texts have the same normaliser, which the claim needs. Usually all sets of size w are used. If there are too many, the
+Subset selection (Ye and Barg 2018) releases a set of w exemplars. Each exemplar is in the same number of sets. So all
+texts have the same normaliser, as the claim requires. Usually all sets of size w are used. If there are too many, the
 rotations of some fixed random sets are used instead. All pairs of exemplars occur in these sets about equally often. If
 pairs occurred exactly equally often, the sets would be a block design, and have the same utility as all sets (Park, Nam
 and Lee 2023).

@@ -7,10 +7,10 @@ their character 3-grams. Each text has a stand-in: the first text that stays and
 none, the text stays, and is its own stand-in.
 
 Texts are processed in parts of some thousands. The index of earlier parts is on disk. It contains the hashes of the
-texts that stayed. For each band it also contains their keys, one hash of the whole band per text, in sorted runs
-(O'Neil et al. 1996, "The log-structured merge-tree"). The sorted keys of a part are looked up in these runs in one
-pass, and runs of similar size are merged. Texts of one part are compared in memory. Keys only select the texts to
-compare, so the result equals that of an index in memory.
+texts that stayed. For each band it also contains the keys of these texts (one hash of the whole band per text), in
+sorted runs (O'Neil et al. 1996, "The log-structured merge-tree"). The sorted keys of a part are looked up in these runs
+in one pass, and runs of similar size are merged. Texts of one part are compared in memory. Keys only select the texts
+to compare, so the result equals that of an index in memory.
 
 On disk, a text that stays takes 4 bytes per hash and 12 per band, and up to 18 more per band while runs are merged. In
 memory, a text takes 8 bytes for its stand-in; a merge takes about 40 bytes per text that stayed.

@@ -16,7 +16,7 @@ the embedded model, tokenising the rewritten text gives other tokens than those 
 success is an upper bound for attacks on the text.
 
 `as_published: true` stops after as many tokens as the prompt has, like the reference code. That number depends on the
-private text, and its cost is not included: an output longer than another text's prompt excludes that other text. The
+private text, and the claim ignores this: an output longer than another text's prompt excludes that other text. The
 published claim is epsilon per generated token, for as many tokens as the longer prompt has.
 """
 

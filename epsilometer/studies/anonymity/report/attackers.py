@@ -34,7 +34,7 @@ LABEL = ("dataset", "label")
 
 
 def infer_tables(attackers: pl.DataFrame) -> Iterator[Table]:
-    """Yield a table of attackers per data set and attribute, and one by kind of classifier if there are several."""
+    """Yield a table of attackers per data set and attribute; with several kinds of classifier, also one by kind."""
     inferred = infer_rows(attackers)
     for dataset, label in dict.fromkeys((row["dataset"], row["label"]) for row in inferred):
         here = [row for row in inferred if (row["dataset"], row["label"]) == (dataset, label)]
@@ -136,8 +136,8 @@ def further_rows(attackers: pl.DataFrame, attributes: Iterable[str]) -> list[dic
 def stopped_sentences(attackers: pl.DataFrame, alpha: float) -> list[str]:
     """Return a sentence per label: the methods that stop a static attacker, and how often retraining helps attackers.
 
-    McNemar's exact test on the same test texts decides. The test is corrected for the number of methods (Holm) and for
-    the choice of the best retrained attacker (`comparison.compare_strongest`). The test assumes independent texts.
+    McNemar's exact test compares two attackers on the same test texts, and assumes independent texts. P-values are
+    corrected for the number of methods (Holm) and for the choice of the best attacker (`comparison.compare_strongest`).
     """
     sentences = []
     single = attackers.filter(pl.col("texts_each") == 1)
@@ -188,7 +188,7 @@ def _count(some: int, of: int) -> str:
 def author_sentence(attackers: pl.DataFrame, datasets: Mapping[str, Dataset]) -> list[str]:
     """Return sentences on the accuracy of an attacker who reads several texts of one group.
 
-    In a data set without groups, the texts are of one class.
+    In a data set without groups, the attacker reads several texts of one class.
     """
     authors = attackers.filter(attacker=AUTHOR)
     means = (

@@ -166,7 +166,7 @@ def _scores(name: str, seeds: pl.DataFrame) -> Mapping[str, str]:
 
 
 def spread(values: pl.Series) -> str | None:
-    """Return mean and standard deviation, such as `0.71 ± 0.02`; the mean of a single value; None for no values."""
+    """Return mean and standard deviation, such as `0.71 ± 0.02`; the mean alone for one value; None for no values."""
     scores = values.to_numpy()
     if not len(scores):
         return None

@@ -56,7 +56,7 @@ from epsilometer.studies.anonymity.tables import (
     anonymized_path,
 )
 
-CLOSE = 0.03  # macro F1: up to this difference from clean texts, the utility for the task counts as retained
+CLOSE = 0.03  # largest drop in macro F1 from clean texts at which the utility for a task counts as retained
 QUARTERS = (0.25, 0.5, 0.75)
 _SHARES = ("rs_all", "rs", "ur", "pa", "coverage", "ur_released", "pa_released")
 
@@ -64,7 +64,7 @@ _SHARES = ("rs_all", "rs", "ur", "pa", "coverage", "ur_released", "pa_released")
 def section(results: Results[AnonymityParams]) -> Section | None:
     """Return the section: success over all texts, attackers who know the method, losses of attributes and texts.
 
-    It is None if no cell under `anonymity` has run.
+    Returns None if no cell under `anonymity` has run.
     """
     measured, validated = tables_of(results, "anonymity", ANONYMITY), validation_rows(results)
     if measured.is_empty() and not validated:
@@ -205,8 +205,8 @@ def against(attackers: pl.DataFrame, measured: pl.DataFrame, losses: pl.DataFram
 
     The columns have these meanings:
 
-    - kept: the macro F1 of a victim that does the task on all released texts; the smallest if there are several tasks;
-    - clean: the same on clean texts;
+    - kept: the macro F1 of a task by a victim, on all released texts; the smallest over tasks and kinds of victim;
+    - clean: the macro F1 of this task by this victim, on clean texts;
     - text: the loss of the strongest attack on the text; null if the text was not audited;
     - front: True if no other mechanism has a larger `kept` at a smaller attribute loss, by point estimates.
     """

@@ -1,9 +1,9 @@
 """Stage downstream@cell: what classifiers learn and infer from a cell's rewritten texts.
 
-For every label, a classifier (for numbers, a regression) is trained on rewritten texts and tested on clean texts, as in
-TeDA. It is also tested on rewritten texts, for a task as in 1-Diffractor. For an attribute, this classifier is the
-adaptive attacker. A second attacker of an attribute, the static one, is trained on clean texts (1-Diffractor) and
-tested on rewritten texts, because an attacker sees the releases.
+For every label, a classifier (for numbers, a regression) is trained on rewritten texts. The classifier is tested on
+clean texts, as in TeDA, and on rewritten texts, as in 1-Diffractor for tasks. A classifier of an attribute is the
+adaptive attacker. The static attacker is trained on clean texts (1-Diffractor) and tested on rewritten texts, because
+an attacker sees the releases.
 """
 
 from __future__ import annotations

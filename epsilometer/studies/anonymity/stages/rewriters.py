@@ -1,4 +1,4 @@
-"""Stage rewriters@name: train an encoder-decoder to write round trips. Its states should not reveal an attribute.
+"""Stage rewriters@name: train an encoder-decoder to write round trips; its hidden states should hide an attribute.
 
 The encoder-decoder is trained on sentences, because it rewrites sentence by sentence, and only on the auxiliaries'
 texts. A stopped run continues after the last slice of round trips, or after the last epoch.

@@ -1,6 +1,6 @@
 """Detection of rows that repeat at several losses, at the second budget (`TAIL`).
 
-If delta at 4 nats, not the loss, limits the budget, then a larger loss allows no larger budget. The rows are then equal
+If delta at 4 nats, not the loss, limits the budget, a larger target allows no larger budget. The rows are then equal
 up to random noise and the precision of the search. Rows also repeat if a mechanism lacks a budget at several losses for
 the same reason. Tables show a repeated row once, at the smallest of its losses; the row is in the tiers of each loss.
 """

@@ -122,7 +122,7 @@ def _absent(board: Board) -> str:
 
 
 def _averaged(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the caption of the table at the first budget. It counts the losses and lengths at which controls win."""
+    """Return the caption of the table at the first budget, with the number of losses and lengths where controls win."""
     most: dict[tuple[float, str], Mapping[str, Any]] = {}
     for row in sorted(rows, key=itemgetter("cosine")):
         most[row["loss"], row["lengths"]] = row

@@ -77,7 +77,7 @@ class Board:
         return some["values"][size].to_list() if len(some) > size else None
 
     def one_text(self, lengths: str) -> float:
-        """Return the mean cosine of texts and one sentence that replaces all of them; lengths: the kind of sets."""
+        """Return the mean cosine of the texts and one sentence that replaces them all. lengths: the kind of sets."""
         return float(self.frontiers.filter(lengths=lengths)["one_text"][0])
 
 
@@ -94,7 +94,7 @@ def _part(dataset: str, name: str) -> Path:
 def _board(results: Results[LeaderboardParams], dataset: str) -> Board:
     cells = {name: cell for name, cell in results.params.leaderboard_cells.items() if cell.dataset == dataset}
     done = [name for name in cells if results.has(rows_path(name)) and results.has(figures_path(name))]
-    # The attacks ignore the length of a text. So on sets of any lengths their losses are too small, and are left out.
+    # Attacks ignore the length of a text, so their losses are too small on sets of any length. Leave these rows out.
     unseen = (pl.col("lengths") == ANY) & (pl.col("by") == BY_ATTACKS)
     rows = results.tables([rows_path(name) for name in done], ROWS).filter(~unseen.fill_null(False))
     figures = pl.concat(

@@ -1,6 +1,6 @@
 """Stage leaderboard_corpora@dataset: F1 from corpora that are released whole or text by text.
 
-All releases consist of the same public texts.
+All releases consist of texts from the same public part.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Stage leaderboard_parts@dataset: the public part, splits and sets of a data set, their ceiling, and the plain rows.
 
-Plain rows have no mechanism: classifiers learn from clean texts, one sentence for all, or the labelled public part.
+Plain rows have no mechanism: classifiers learn from clean texts, one sentence for all texts, or labelled public texts.
 """
 
 from __future__ import annotations
