@@ -187,7 +187,7 @@ class Ledger:
             except ValueError:
                 raise UserError(
                     f"{self.folder / _ENTRIES}: line {number} is damaged; restore the file, or start a new ledger "
-                    "in another folder and add the sums yourself",
+                    "in another folder, which does not count what was spent so far",
                     "EPS-L015",
                 ) from None
             end += len(line)
@@ -211,7 +211,7 @@ def _largest(sums: Any) -> Sum:
 
 def _refusal(standing: Standing) -> str:
     return (
-        f"{standing.again:,} of these people are in an earlier release of the ledger. This release raises the largest "
-        f"budget spent for one person from {standing.before.describe()} to {standing.after.describe()}, so the earlier "
-        "statement no longer holds; allow this with --again, or leave these people out"
+        f"{standing.again:,} people of this release are in an earlier release of the ledger. The largest budget spent "
+        f"for one person would rise from {standing.before.describe()} to {standing.after.describe()}, so the statement of "
+        "the earlier release would no longer hold; allow this with --again, or leave these people out"
     )

@@ -130,8 +130,8 @@ def caveat(schedule: Schedule, delta: float) -> str | None:
     if delta * schedule.texts < 1:
         return None
     return (
-        f"delta {delta:g} is at least one over the {schedule.texts} texts. Such a delta is common in papers, but a "
-        "mechanism that publishes one text satisfies it; for a guarantee set a smaller delta (--delta)"
+        f"delta {delta:g} is at least one over the {schedule.texts} texts. A mechanism that "
+        "publishes one random text unchanged satisfies a claim with this delta; set a smaller delta (--delta)"
     )
 
 

@@ -75,7 +75,7 @@ class CommandMechanism:
         arguments = self._arguments(1)
         if not arguments or shutil.which(arguments[0]) is None:
             raise UserError(
-                f"the command {self.command!r} starts no program that exists; check its name and path", "EPS-A092"
+                f"the program of the command {self.command!r} does not exist; check its name and path", "EPS-A092"
             )
         for name, number in (("workers", self.workers), ("restarts", self.restarts)):
             if number < (least := int(name == "workers")):
@@ -283,9 +283,8 @@ def _draw(
     sets, numbers = _allot(counts, vectors, design)
     if trials is not None and trials > len(sets):
         raise UserError(
-            f"trials must be at most {len(sets)}{at_budget(epsilon)}, got {trials}: of the "
-            f"{counts.sum()} recorded rewrites, each takes one for each of its {design.k} candidates; record more "
-            "rewrites, or ask for fewer trials",
+            f"trials must be at most {len(sets)}{at_budget(epsilon)}, got {trials}: each trial uses "
+            f"{design.k} of the {counts.sum()} recorded rewrites; record more rewrites, or ask for fewer trials",
             "EPS-A105",
         )
     noise = Noise.named(len(sets), design.seed, "recorded", "target")

@@ -180,8 +180,8 @@ class Exact(Section):
         False,
         description=(
             "Whether the relative epsilon covers all comparable pairs of the audited texts, instead of the trials' "
-            "pairs alone. It always does if that takes only tenths of a second. Over all pairs it is an upper bound "
-            "of every average."
+            "pairs alone. Pairs that take only tenths of a second are all covered anyway. Over all pairs it is an "
+            "upper bound of every average."
         ),
     )
     draws: PositiveInt = Field(

@@ -257,8 +257,8 @@ def compare(
     another --question, the sign test compares the trials whose outcomes differ. Without a FILE, the command reads two
     entries of `questions` in params.yaml that have the same settings, data set and trials.
 
-    With --at-loss each mechanism is first calibrated to that loss, by at most --budget rewrites, with candidates as
-    --match says; --set is for the first one. The exit code is 3 if a mechanism could not be calibrated.
+    With --at-loss each mechanism is first calibrated to that loss, with at most --budget rewrites and candidates chosen
+    by --match. --set is for the first mechanism. The exit code is 3 if a mechanism could not be calibrated.
 
     With --out, the losses and the mean cosine of text and rewrite (jaccard without the extra `models`) are also written
     for a paper: at-loss.pdf, at-loss-table.tex (LaTeX with booktabs) and at-loss-text.tex.

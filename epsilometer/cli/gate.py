@@ -88,7 +88,7 @@ class GateRules:
     max_increase: Annotated[
         float,
         typer.Option(
-            help="An increase over the baseline, in nats, that the gate must notice; it allows half of this increase."
+            help="Increase over the baseline, in nats, that the gate must detect; half of this increase is allowed."
         ),
     ] = 0.3
     budget: Rewritings = 20_000

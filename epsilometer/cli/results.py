@@ -119,9 +119,9 @@ def diff(
     """Compare the losses of two audits, row by row.
 
     Estimates that changed by more than chance come first; `--table exact` compares exact losses. --out writes all
-    columns (.csv, .json, .md or .tex). `change` is the second plug-in value minus the first. `p_value` tests whether
-    both have equal rates of hits, corrected for the number of rows (1 % for all together). `moved` is `worse` if the
-    second leaks more, and `not testable` if no number of hits could have shown that.
+    columns (.csv, .json, .md or .tex). `change` is the second plug-in value minus the first. `p_value` is for
+    equal rates of hits, corrected for the number of rows. `moved` is `worse` if the second leaks more (an error of 1 %
+    for all rows together), and `not testable` if no number of hits could have shown that.
     """
     from epsilometer.pipeline.measured import measured_in
     from epsilometer.report.export import read, read_exact, write

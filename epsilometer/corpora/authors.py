@@ -35,7 +35,7 @@ def people_of(table: pl.DataFrame, column: str, texts: str, place: str) -> list[
         if name not in table.columns:
             raise no_column(place, kind, name, table.columns)
     if nobody := table[column].null_count():
-        note(f"{nobody:,} texts have no value in {column!r}; each of these texts counts as a person")
+        note(f"{nobody:,} texts have no value in {column!r}; each distinct one of these texts counts as a person")
     own = pl.format("\0{}", pl.col(texts).fill_null(""))
     return table.select(pl.col(column).cast(pl.String).fill_null(own))[column].to_list()
 

@@ -233,7 +233,7 @@ def _alone(sides: Sequence[Figures], names: Sequence[str], alpha: float) -> list
         alone = [each for name, each in side.items() if name not in other]
         for row in answers(alone, NO_BUDGET, alpha)[: len(alone)]:
             ends = f"{row['low']:.3g} to {row['high']:.3g}"
-            finding = f"{row['figure']} is only of {names[number]}: {ends}; for {names[1 - number]} it is unknown"
+            finding = f"{row['figure']} was measured only for {names[number]}: {ends}"
             rows.append(
                 {"figure": row["figure"], "trials": row["trials"]}
                 | {f"{which} {end}": row[end] for end in ("low", "high")}

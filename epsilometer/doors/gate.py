@@ -221,7 +221,7 @@ class _Played:
         if any(question.learns for question in questions):
             if not (learning := min(LEARNING, budget // 2)):
                 raise UserError(
-                    f"a tail takes trials to choose thresholds and others to judge, but {budget} rewrites are left; "
+                    f"question tail needs trials to choose thresholds and more to judge; {budget} rewrites are left; "
                     "give a larger budget (--budget)",
                     "EPS-Q015",
                 )

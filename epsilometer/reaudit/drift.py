@@ -177,7 +177,10 @@ def message(drifts: Sequence[Drift], level: float, changes: Sequence[str], unkno
     lines.append("changed since the baseline:" if changes else "nothing is known to have changed since the baseline")
     lines += _first([f"- {change}" for change in changes])
     if unknown:
-        lines += ["not reachable, so changes there are unknown:", *_first([f"- {name}" for name in unknown])]
+        lines += [
+            "no answer from these sources, so their changes are unknown:",
+            *_first([f"- {name}" for name in unknown]),
+        ]
     return "\n".join(lines)
 
 
@@ -193,7 +196,8 @@ def blind_spots(drifts: Sequence[Drift]) -> list[str]:
         )
     if not _tested(drifts):
         remedy = (
-            "; audit more trials (trials.count) or more candidates, then accept that (`epsilometer results accept`)"
+            "; audit with more trials (trials.count) or candidates, then accept the audit "
+            "(`epsilometer results accept`)"
         )
         sentences.append("no row could be tested, so no change is known" + (remedy if untestable else ""))
     return sentences

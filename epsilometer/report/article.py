@@ -182,8 +182,8 @@ class Article:
         finding = f"{less} leaks less than {more}" if row["p Holm"] <= self.alpha else _equal(first, second, "leak")
         return (
             f"On the same {row['trials']:,} trials and under the attacks on both ({row['compared']}), {finding}: the "
-            f"attack named the source of the rewrite by {first} but not of that by {second} in {row['first more']:,} "
-            f"trials, and the reverse in {row['second more']:,} (McNemar's exact test, {_p(row, self.leaks)})."
+            f"attack named only the source of {first}'s rewrite in {row['first more']:,} trials, and only that of "
+            f"{second}'s in {row['second more']:,} (McNemar's exact test, {_p(row, self.leaks)})."
             f"{_detectable(row, 'right guesses about')}{beside}"
         )
 
@@ -273,8 +273,8 @@ def _detectable(row: Row, what: str) -> str:
     if least == 1:
         return f" No difference is large enough for so few trials to detect it with a probability of {100 * POWER:g} %."
     return (
-        f" If {what} one of the two were more frequent by {100 * least:.1f} percentage points of all trials, this test "
-        f"would detect this difference with a probability of {100 * POWER:g} %."
+        f" With a probability of {100 * POWER:g} %, this test detects that {what} one of the two are more frequent by "
+        f"{100 * least:.1f} percentage points of all trials."
     )
 
 

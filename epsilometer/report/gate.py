@@ -142,8 +142,8 @@ class Result(BaseModel):
     memory: str | None = Field(default=None, description="how repeated texts were answered; null with too few repeats")
     probabilities_of: Literal["law", "deployment"] | None = Field(
         default=None,
-        description="whether the probabilities of a wrong verdict are for the mechanism's law or for this deployment, "
-        "with the answers that it repeats; null with too few repeats",
+        description="what the probabilities of a wrong verdict are for: the mechanism's law, or this deployment, which "
+        "repeats stored answers; null with too few repeats",
     )
     query_access: bool | None = Field(
         default=None, description="whether an adversary with query access guessed; null without guesses"

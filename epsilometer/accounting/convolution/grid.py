@@ -111,7 +111,7 @@ def split(
     """
     if step > _LONGEST:
         raise UserError(
-            f"losses of units of up to {np.abs(losses).max():.3g} nats exceed the size of a grid; choose a smaller "
+            f"a unit's loss of up to {np.abs(losses).max():.3g} nats is too large for the grid; choose a smaller "
             "epsilon",
             "EPS-A081",
         )

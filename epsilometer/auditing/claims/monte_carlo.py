@@ -29,10 +29,10 @@ COVERS_NOTHING = (
     "the claim covers no pair of the inputs; give the mechanism a method `distance(texts, pairs, epsilon)` that is "
     "finite for covered pairs"
 )
-_COVERS_SOME = "nothing is claimed between {without:,} of the {total:,} pairs of inputs that were looked at"
+_COVERS_SOME = "the claim does not cover {without:,} of the {total:,} pairs of inputs compared"
 _RARE = (
     "{draws:,} draws for each input could refute claims of at most {testable:.2f} nats, and the smallest claim is "
-    "{claims:.2f}: no output, and no answer of a classifier, was frequent enough to refute more"
+    "{claims:.2f}: no output or answer of a classifier was frequent enough to refute a larger claim"
 )
 _NEVER_TWICE = (
     "most outputs came only once, so the claim was tested by the words, beginnings and lengths that outputs share, "

@@ -73,7 +73,7 @@ _SHOWS_MORE = (
     "check of the law sees that, so audit the mechanism"
 )
 _NOT_LONGER = (
-    "the claim also covers texts that are longer than the inputs; no draws were made from these, but an audit tests "
+    "the claim also covers texts that are longer than the inputs; this check drew none of these texts; an audit tests "
     "some"
 )
 _NEVER = -1e300  # replaces ln 0, so that differences stay finite
@@ -231,7 +231,7 @@ def _sampled(
     if p is None:
         return finding
     if p > alpha:
-        fits = finding.reason and f"the noise has the claimed density, as far as {DRAWS:,} draws show (p = {p:.2g})"
+        fits = finding.reason and f"{DRAWS:,} draws do not refute the claimed density of the noise (p = {p:.2g})"
     else:
         fits = f"the noise does not have the density that the claim needs (p = {p:.2g})"
         if finding.verdict == NOT_REFUTED:  # draws are weak evidence, and a premise of the claim's proof is false

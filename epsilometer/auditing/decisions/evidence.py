@@ -39,9 +39,11 @@ from epsilometer.auditing.worth import leakage
 from epsilometer.auditing.worth.releases import STANDING
 
 NO_LAW = "no law of what is released is known"
-NARROW = f"intervals over all pairs of texts have a confidence of {1 - ALPHA:.0%}, and audit.alpha asks for more"
+NARROW = (
+    f"intervals over all pairs of texts have a confidence of {1 - ALPHA:.0%}, and audit.alpha asks for a higher one"
+)
 DEPARTED = "the rewrites do not follow the stated law"
-FOLLOWED = "a law that the rewrites follow, or rewrites that follow it"
+FOLLOWED = "a corrected law, or a mechanism that follows its law"
 TURNED: dict[str, Any] = {
     "why": "an attack is right less often than by chance: it distinguishes the candidates and names the wrong one",
     "settles": "that attack with its score inverted",
@@ -228,7 +230,9 @@ def of_tail(cell: AuditedCell, allowed: float) -> Assessed:
         return between(shown=True, **cell.no_law)
     needed = fewest_without(allowed, cell.alpha)
     more = _counted(needed) if best["trials"] < needed else None
-    return between(why="the most confident guesses may be above or below it", needed=more, settles=_TRIALS)
+    return between(
+        why="by the most confident guesses, the tail may be above or below the limit", needed=more, settles=_TRIALS
+    )
 
 
 def of_kind(
@@ -237,7 +241,7 @@ def of_kind(
     """Return the evidence on the share of a kind of identifier that survives. row: `LEAKAGE`. standing: `STANDING`."""
     limit = f"{IDENTIFIERS}: {row['kind']}"
     if row["recorded"] < row["identifiers"]:  # if the mechanism masks by these patterns, they find nothing
-        why, settles = "they were found by patterns, and not recorded", "texts with recorded ones"
+        why, settles = "the identifiers were matched by patterns, not recorded", "texts with recorded identifiers"
         return replace(
             Assessed.of(limit, allowed, [_piece(limit, By.COUNT, low=row["low"])], alpha), why=why, settles=settles
         )

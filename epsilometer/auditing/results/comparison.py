@@ -143,7 +143,7 @@ def lone_rows(
             proved = estimate(int(hits.sum()), len(hits), candidates, alpha)
             shows = f"a loss of at least {proved.loss:.2f} nats" if proved.loss else "no loss"
             if proved.ceiling == 0:
-                shows = f"no loss, which is {NOT_TESTABLE} by so few trials"
+                shows = f"no loss ({NOT_TESTABLE}: too few trials to show one)"
             finding = f"{attack} attacked only {name} and shows {shows}; its result for {spared} is not known"
             nothing = dict.fromkeys(("first only", "second only", "p value", "p Holm"))
             of = {"dataset": dataset, "attack": attack, "attacks": None, "trials": len(hits)}

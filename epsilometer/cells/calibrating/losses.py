@@ -263,7 +263,7 @@ def reason(calibrated: Calibrated, matched: bool, still: str | None = None) -> s
     if calibrated.contradiction:
         high, low = map(_said, calibrated.contradiction)
         if calibrated.status == FALLING:
-            return f"the loss falls where it should rise: {high} and {low}; beyond the interval it is below the target"
+            return f"the loss falls as epsilon grows: {high} and {low}; above the interval it is below the target"
         if calibrated.status == UNDECIDED:
             open_still = f"{calibrated.trials} rewrites did not decide"
             return f"the loss seems to fall: {high} and {low}; {open_still}; raise `budget` (--budget)"

@@ -144,7 +144,7 @@ class DPBART(LatentMechanism):
         if epsilon < LOWEST:
             warnings.warn(
                 f"dp_bart at epsilon {epsilon:g} is below the paper's range, which starts at {LOWEST:g}: the claim "
-                "holds, but outputs have nothing in common with their texts; choose a larger epsilon for usable texts",
+                "holds, but outputs hardly depend on their texts; choose a larger epsilon for usable texts",
                 stacklevel=2,
             )
         scale = classical_gaussian_scale(epsilon, self.delta, True) if self.as_published else None

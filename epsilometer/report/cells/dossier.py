@@ -170,7 +170,7 @@ class Dossier(_Model):
     pairs_there: int | None = Field(description="number of pairs of all audited texts")
     largest: float | None = Field(description="largest loss of any output, over all pairs, in nats; null if unknown")
     otherwise: str = Field(
-        description="the limits that no other texts, or no other random numbers, could have shown to be exceeded"
+        description="the limits that are kept for all texts, and those that are kept for all random numbers"
     )
     limits: list[Limited]
     budgets: dict[str, str] = Field(description="the decision at every audited budget of the mechanism on these texts")

@@ -166,7 +166,9 @@ def _say_unread(counts: Unread) -> None:
     The message is a warning if more than half of the words are out of vocabulary.
     """
     if counts.cut:
-        note(f"{counts.cut:,} of {counts.texts:,} texts are longer than the classifiers read; the rest stays unchanged")
+        note(
+            f"{counts.cut:,} of {counts.texts:,} texts are longer than the classifiers read; their ends stay unchanged"
+        )
     if counts.unknown:
         share = counts.unknown / counts.words
         remark = f"{share:.1%} of the words of the texts have no vector, so the mechanism cannot replace them"

@@ -65,8 +65,8 @@ def probe(
         for row in rows:
             if not row["shown"]:
                 tell(
-                    f"{row['place']}: no identifier in {row['requests']:,} requests; a leak in fewer than "
-                    f"{row['unseen']:.2%} of requests would stay unseen with probability {alpha:g} or more",
+                    f"{row['place']}: no identifier in {row['requests']:,} requests; a leak in {row['unseen']:.2%} "
+                    f"of requests or fewer shows in none of them with probability {alpha:g} or more",
                 )
     if was_interrupted():
         raise KeyboardInterrupt

@@ -256,15 +256,15 @@ def loss_of(mechanism: PrivateGenerator, vector: NDArray[np.float32], label: int
     start = prompts.first()
     if mechanism.rank is None:
         return float(language.losses(torch.from_numpy(vector.reshape(len(NAMES), -1)[[label]]), [row])[0])
-    kept, place = list[tuple[torch.Tensor, torch.Tensor]](), 0
+    weights, place = list[tuple[torch.Tensor, torch.Tensor]](), 0
     for block in language.network.transformer.h:
         weight = block.attn.c_attn.weight  # [in, out]
         a = vector[place : (place := place + 2 * weight.shape[0])].reshape(2, -1)
         b = vector[place : (place := place + 2 * weight.shape[1])].reshape(-1, 2)
-        kept.append((weight, weight.detach().clone()))
+        weights.append((weight, weight.detach().clone()))
         weight.data += torch.from_numpy((b @ a).T)
     loss = float(language.losses(torch.from_numpy(start.reshape(len(NAMES), -1)[[label]]), [row])[0])
-    for weight, before in kept:
+    for weight, before in weights:
         weight.data.copy_(before)
     assert place == vector.size
     return loss

@@ -60,7 +60,7 @@ class Plan:
         labels = [*self.attributes, *self.tasks]
         if twice := next((label for label in labels if labels.count(label) > 1), None):
             raise UserError(
-                f"label {twice!r} is given twice; give it either under attributes (hidden) or under tasks (preserved)",
+                f"label {twice!r} is listed twice; list it under attributes to hide it, or under tasks to preserve it",
                 "EPS-M017",
             )
         if not self.attributes:

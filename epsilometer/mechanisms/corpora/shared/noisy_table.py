@@ -56,8 +56,8 @@ class CellNoise:
         rate = Fraction(math.floor(exact * scale), scale)
         if not rate:
             raise UserError(
-                f"epsilon {self.epsilon:g} divided by {self.votes} texts per person is too small to sample (a rate "
-                f"below 2^-{_FINEST}); count fewer texts per person, or give a larger epsilon",
+                f"epsilon {self.epsilon:g} is too small for {self.votes} texts per person: the rate of the noise would "
+                f"be below 2^-{_FINEST}; count fewer texts per person, or give a larger epsilon",
                 "EPS-M101",
             )
         return rate

@@ -76,8 +76,8 @@ class Adapters:
         self._layers = [each for name, each in network.named_modules() if name.rpartition(".")[2] in _PROJECTIONS]
         if not self._layers:
             raise UserError(
-                f"the model has no layer called {', '.join(_PROJECTIONS)}, so it gets no adapters; leave out `rank` to "
-                "train prompts",
+                f"the model has no layer {', '.join(_PROJECTIONS)} to which adapters could be added; leave out `rank` "
+                "to train prompts",
                 "EPS-M122",
             )
         self._shapes = [shape for layer in self._layers for shape in _shapes(layer, rank)]

@@ -59,11 +59,11 @@ def beside_each_other(trained: pl.DataFrame) -> Iterator[Table]:
     caption = (
         "Percent, mean over seeds: accuracy, and for numbers the mean of Pearson's and Spearman's correlation. "
         "Classifiers are trained on rewritten texts and tested on clean or rewritten texts; in the first rows, all "
-        "texts are clean. The mean drop is the difference from the first rows, over the tasks that have run. Mean "
+        "texts are clean. Mean drop: the first rows' figure minus this row's, over the tasks that have run. Mean "
         "drop, taught: only over the tasks on which a classifier of clean texts is better than the most frequent "
         f"class.{_undefined(tasks)}"
     )
-    yield Table("All tasks beside each other", caption, rows)
+    yield Table("All tasks compared", caption, rows)
 
 
 def attackers(trained: pl.DataFrame) -> Iterator[Table]:
@@ -83,7 +83,7 @@ def attackers(trained: pl.DataFrame) -> Iterator[Table]:
         "texts, tested on clean texts (as in TeDA). `majority`: always the most frequent class. `clean`: trained and "
         "tested on clean texts."
     )
-    yield Table("All attackers beside each other", caption, rows)
+    yield Table("All attackers compared", caption, rows)
 
 
 def _beside(

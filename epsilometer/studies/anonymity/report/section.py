@@ -148,7 +148,7 @@ def success_tables(measured: pl.DataFrame) -> Iterator[Table]:
         caption = (
             f"Shares are over the texts whose {attribute} and {task} the victim infers correctly: of "
             f"{here[0]['texts']:,} test texts, {right}. RS_all: the rewrite hides the attribute and keeps the task. "
-            "Coverage: the rewrite differs; RS, UR and PA are over these texts. RS: success as in RS_all. UR: the "
+            "Coverage: the rewrite differs from the text. RS, UR and PA count such texts alone. RS: as RS_all. UR: the "
             f"task is still inferred. PA: the attribute is still inferred. F1 is that of {task} on all released "
             f"texts; on clean texts it is {clean}."
         )

@@ -45,9 +45,9 @@ _TIERS = (
     f"paired t tests over the splits, at {LEVEL:.0%} for all pairs of a class and table together (Holm)."
 )
 _ANY = (
-    "The same for sets whose texts have any length. A mechanism that never changes the number of words reveals it, "
-    "which adds to its loss here. The two attacks do not use the number of words, so rows whose loss comes from "
-    "attacks are left out."
+    "The same table for sets of texts of any length. A mechanism that never changes the number of words reveals this "
+    "number, which adds to its loss here. The two attacks do not use the number of words, so rows whose loss "
+    "comes from attacks are left out."
 )
 _TAUGHT = (
     "The budgets are those of the tiers. Each row appears once. Law known: the learner corrects for the mechanism's "
@@ -130,8 +130,8 @@ def _averaged(rows: Sequence[Mapping[str, Any]]) -> str:
     return (
         "At the budget whose average loss is the target. The loss may be a bound or an estimate. These rows have no "
         "tier, because the control `coin`, which publishes some texts verbatim, has the largest cosine at "
-        f"{won} of {len(most)} losses and lengths. For the other texts, `coin` publishes an unrelated sentence; "
-        "with the best public text instead, its cosine would be larger still."
+        f"{won} of {len(most)} losses and lengths. For the other texts, `coin` publishes an unrelated sentence. "
+        "If it published the best public text instead, its cosine would be even larger."
     )
 
 
