@@ -58,7 +58,7 @@ def odd_builder() -> Callable[[int], int]:
 
 
 def no_builder() -> Callable[[int], int]:
-    raise UserError("the model is not there; fetch it")
+    raise UserError("the model is not there; fetch it", "OWN-1")
 
 
 def noting() -> Callable[[int], int]:
