@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from epsilometer.accounting.ledger import Ledger, Sum, spent
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from tests.support.refusals import refused
 
 USER = Guarantee(1.0, Granularity.USER, Neighbours.REPLACED)
 PEOPLE = {"ann": 3, "bob": 1}
@@ -59,8 +59,8 @@ def test_people_of_an_earlier_release_are_refused_and_nothing_is_recorded(tmp_pa
     ledger = Ledger(tmp_path)
     ledger.enter(USER, PEOPLE, again=False)
     before = (tmp_path / "ledger.jsonl").read_bytes()
-    for attempt in (ledger.enter, ledger.check):
-        with pytest.raises(UserError, match=r"from epsilon 1 to epsilon 2.*no longer holds.*--again"):
+    for attempt, code in ((ledger.enter, "EPS-L012"), (ledger.check, "EPS-L013")):
+        with refused(code, "epsilon 1", "epsilon 2", "--again"):
             attempt(USER, {"bob": 1, "cy": 1}, again=False)
     assert (tmp_path / "ledger.jsonl").read_bytes() == before
 
@@ -85,12 +85,12 @@ def test_an_entry_cut_short_by_a_kill_is_dropped_and_a_damaged_one_is_an_error(t
     assert file.read_bytes().startswith(first)
     assert len(file.read_bytes().splitlines()) == 2
     file.write_bytes(b"{\n" + first)
-    with pytest.raises(UserError, match="line 1 is damaged"):
+    with refused("EPS-L015", "line 1"):
         ledger.enter(USER, {"kim": 1}, again=False)
 
 
 def test_a_lost_key_is_an_error(tmp_path: Path) -> None:
     Ledger(tmp_path).enter(USER, PEOPLE, again=False)
     (tmp_path / "key").unlink()
-    with pytest.raises(UserError, match="key is missing"):
+    with refused("EPS-L014"):
         Ledger(tmp_path).enter(USER, {"eve": 1}, again=True)

@@ -35,9 +35,18 @@ def test_shuffled_batches_hold_every_example_once(texts: int, batch: int) -> Non
     assert max(sizes) - min(sizes) <= 1
 
 
-@pytest.mark.parametrize("arguments", [(0, 1, 1), (10, 11, 1), (10, 2, 0), (10, 2.5, 1), (True, 1, 1)])
-def test_impossible_schedules_are_refused(arguments: tuple) -> None:
-    with pytest.raises(UserError, match=r"must be a whole number >= 1|at most the number of texts"):
+@pytest.mark.parametrize(
+    ("arguments", "refusal"),
+    [
+        ((0, 1, 1), ("EPS-L005", "texts", "0")),
+        ((10, 11, 1), ("EPS-L007", "10", "11")),
+        ((10, 2, 0), ("EPS-L005", "epochs", "0")),
+        ((10, 2.5, 1), ("EPS-L005", "batch", "2.5")),
+        ((True, 1, 1), ("EPS-L005", "texts", "True")),
+    ],
+)
+def test_impossible_schedules_are_refused(arguments: tuple, refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
         Poisson(*arguments)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import read
 from epsilometer.pipeline import params
 from tests.support.commands import call
@@ -79,12 +78,15 @@ def test_a_long_name_of_a_mechanism_is_one_line(capsys: pytest.CaptureFixture[st
     assert "longer than the file system allows" in err
 
 
-@pytest.mark.parametrize("source", ["", "\0", "a\0.txt"])
-def test_a_parameter_file_names_files(source: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "refusal"),
+    [("", ("EPS-P060", "is empty")), ("\0", ("EPS-P058", "NUL")), ("a\0.txt", ("EPS-P058", "NUL"))],
+)
+def test_a_parameter_file_names_files(source: str, refusal: tuple[str, ...]) -> None:
     stated = (ROOT / "profiles/generated.yaml").read_text()
     assert "epsilometer/corpora/synthetic.py" in stated
     Path("params.yaml").write_text(stated.replace("epsilometer/corpora/synthetic.py", json.dumps(source)))
-    with pytest.raises(UserError, match=r"holds a NUL|is empty"):
+    with refused(*refusal, "datasets.queries.source"):
         params.read()
 
 

@@ -8,8 +8,8 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from epsilometer.core import study
-from epsilometer.core.errors import UserError
 from epsilometer.core.study import studies
+from tests.support.refusals import refused
 
 OWN = ("anonymity", "bench", "deployed", "leaderboard", "training")
 
@@ -36,19 +36,19 @@ def test_they_are_in_the_order_of_their_names(installed: list[EntryPoint]) -> No
 
 def test_an_install_that_is_older_than_a_study_says_so(installed: list[EntryPoint]) -> None:
     del installed[3:]
-    with pytest.raises(UserError, match=r"lacks its studies leaderboard, training, .* run `make setup`"):
+    with refused("EPS-C118", "leaderboard, training", "make setup"):
         studies()
 
 
 def test_an_install_whose_study_is_gone_says_so(installed: list[EntryPoint]) -> None:
     installed.append(point("texts"))
-    with pytest.raises(UserError, match=r"the study texts \(epsilometer\.studies\.texts.* cannot be loaded: No module"):
+    with refused("EPS-C120", "epsilometer.studies.texts"):
         studies()
 
 
 def test_two_studies_have_two_names(installed: list[EntryPoint]) -> None:
     installed.append(point("bench", "other.study:STUDY"))
-    with pytest.raises(UserError, match="two installed packages have a study 'bench'; uninstall one"):
+    with refused("EPS-C119", "bench"):
         studies()
 
 

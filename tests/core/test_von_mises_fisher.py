@@ -8,7 +8,6 @@ import mpmath
 import numpy as np
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.core.von_mises_fisher import (
     angle_range,
     component_moments,
@@ -21,6 +20,7 @@ from epsilometer.core.von_mises_fisher import (
     mean_cosine,
     quadrature,
 )
+from tests.support.refusals import refused
 
 KAPPAS = (1e-3, 0.5, 10, 999, 1001, 1e4, 1e9)
 
@@ -137,7 +137,12 @@ def test_the_information_of_a_draw() -> None:
     assert information(1e4, 592_130) == pytest.approx(84.4, abs=0.1)
 
 
-@pytest.mark.parametrize(("kappa", "dimension"), [(0.0, 10), (-1.0, 10), (math.inf, 10), (math.nan, 10), (1.0, 1)])
-def test_what_no_law_has_is_refused(kappa: float, dimension: int) -> None:
-    with pytest.raises(UserError, match=r"kappa must be|at least 2 dimensions"):
-        mean_cosine(kappa, dimension)
+@pytest.mark.parametrize("kappa", [0.0, -1.0, math.inf, math.nan])
+def test_a_concentration_that_no_law_has_is_refused(kappa: float) -> None:
+    with refused("EPS-C069", "kappa", str(kappa)):
+        mean_cosine(kappa, 10)
+
+
+def test_a_direction_in_one_dimension_is_refused() -> None:
+    with refused("EPS-C070", "1"):
+        mean_cosine(1.0, 1)

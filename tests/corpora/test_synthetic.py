@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.corpora import synthetic
 from epsilometer.corpora.grammars.rules import compiled, grammar
+from tests.support.refusals import refused
 
 WORD = re.compile(r"[a-z0-9]+(?:['’][a-z]+)*")
 COUNT = 3_200
@@ -267,16 +267,16 @@ def test_a_thing_is_named_once_and_then_a_pronoun(item: str, subject: str, verb:
 
 
 @pytest.mark.parametrize(
-    ("name", "count", "seed", "message"),
+    ("name", "count", "seed", "refusal"),
     [
-        ("query", 10, 0, "did you mean 'queries'"),
-        ("reviews", 0, 0, "between 1 and"),
-        ("queries", synthetic.LARGEST + 1, 0, "between 1 and"),
-        ("queries", 10, -1, "seed"),
+        ("query", 10, 0, ("EPS-C022", "queries", "query")),
+        ("reviews", 0, 0, ("EPS-D053", "reviews", "20000")),
+        ("queries", synthetic.LARGEST + 1, 0, ("EPS-D053", "queries", "20001")),
+        ("queries", 10, -1, ("EPS-D054", "seed")),
     ],
 )
-def test_what_cannot_be_made_is_refused(name: str, count: int, seed: int, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_what_cannot_be_made_is_refused(name: str, count: int, seed: int, refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
         synthetic.generate(name, count, seed)
 
 

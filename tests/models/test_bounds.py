@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from epsilometer import cli
-from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.tokens.dp_mlm import DPMLM
 from epsilometer.mechanisms.tokens.dp_paraphrase import DPParaphrase
@@ -37,7 +36,7 @@ def test_published_bounds_belong_to_pinned_revisions() -> None:
         low, high = bounds(name)
         assert high - low == pytest.approx(sensitivity, abs=1e-4)
         assert bounds(f"{name}@{REVISIONS[name]}") == (low, high)
-        with pytest.raises(UserError, match=f"no clip bounds.*\n.*epsilometer bounds {name}@main\n"):
+        with refused("EPS-N007", f"epsilometer bounds {name}@main\n"):
             bounds(f"{name}@main")
 
 
@@ -62,7 +61,7 @@ def test_command_on_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture) -> N
     folder = tiny_models.save_t5(tmp_path / "t5")
     texts = tmp_path / "public.txt"
     texts.write_text("\n".join(TEXTS))
-    with pytest.raises(UserError, match=f"epsilometer bounds {folder}"):
+    with refused("EPS-N007", f"epsilometer bounds {folder}"):
         DPPrompt(resource=folder).rewrite(["a"], 1.0, Noise.named(1, "x"))
     assert measured_by_command(folder, "--text", texts, "--json") == 0
     (said,) = json.loads(capsys.readouterr().out)
@@ -141,11 +140,17 @@ def test_a_pin_of_the_hub_keeps_its_bounds(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    "stated", [{"low": 1}, {"low": 2, "high": 2}, {"low": "x", "high": 1}, {"low": 0, "high": 1e999}]
+    ("stated", "refusal"),
+    [
+        ({"low": 1}, ("EPS-N012",)),
+        ({"low": 2, "high": 2}, ("EPS-N013", "2.0 and 2.0")),
+        ({"low": "x", "high": 1}, ("EPS-N012",)),
+        ({"low": 0, "high": 1e999}, ("EPS-N013", "0.0 and inf")),
+    ],
 )
-def test_malformed_bounds(tmp_path: Path, stated: dict) -> None:
+def test_malformed_bounds(tmp_path: Path, stated: dict, refusal: tuple[str, ...]) -> None:
     (tmp_path / "bounds.json").write_text(json.dumps(stated))
-    with pytest.raises(UserError, match="must state"):
+    with refused(*refusal, "low", "high"):
         bounds(tmp_path)
 
 

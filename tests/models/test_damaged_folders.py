@@ -73,7 +73,7 @@ def test_weights_whose_header_is_damaged(wrong: str, tmp_path: Path) -> None:
 def test_a_configuration_that_is_none(wrong: str, tmp_path: Path) -> None:
     folder = tiny_models.save_bert(tmp_path)
     (folder / "config.json").write_bytes(CONFIGS[wrong])
-    with pytest.raises(UserError, match=r"config\.json .*fetch"):
+    with refused("EPS-N050" if wrong == "list" else "EPS-N049", "config.json"):
         locate(folder)
 
 
@@ -82,7 +82,7 @@ def test_a_configuration_of_another_model_is_refused_before_room_is_made_for_it(
     folder = tiny_models.save_bert(tmp_path)
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {name: 10**9}))
-    with pytest.raises(UserError, match=rf"config\.json states {name} 1000000000"):
+    with refused("EPS-N051", "config.json", name, "1000000000"):
         locate(folder)
 
 
@@ -93,8 +93,10 @@ def test_a_tokeniser_that_cannot_be_read(
 ) -> None:
     folder = save(tmp_path)
     (folder / "tokenizer.json").write_bytes(TOKENIZERS[wrong])
-    with pytest.raises(UserError, match=r"load"):
+    with pytest.raises(UserError) as caught:
         load(folder)
+    assert caught.value.code in {"EPS-N039", "EPS-N048", "EPS-N056"}  # which one depends on the library's error
+    assert str(folder) in str(caught.value)
 
 
 def test_a_panic_of_a_library_is_an_error_and_ctrl_c_is_none(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from epsilometer.core.errors import UserError
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.models import generation
@@ -208,9 +207,7 @@ def test_logits_that_are_not_finite_are_refused(models: dict[str, Generator], na
     broken = type(models[name])(models[name].folder)
     with torch.no_grad():
         broken.network.get_output_embeddings().weight[5] = value
-    with pytest.raises(
-        UserError, match=rf"the model in .*{models[name].folder.name} returns logits that are not finite"
-    ):
+    with refused("EPS-N054", models[name].folder.name):
         draw(broken, TokenLaw(-5.0, 5.0), np.array([0]), 1.0, 3)
 
 

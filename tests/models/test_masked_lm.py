@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from epsilometer.core.errors import UserError
 from epsilometer.models import bert
 from epsilometer.models.bounds import PUBLISHED_BOUNDS, bounds
 from epsilometer.models.locate import REVISIONS, locate
@@ -169,7 +168,7 @@ def test_a_mask_written_in_a_text_is_text(model: MaskedLM) -> None:
     for row in model.inputs([text], np.array([(0, j) for j in range(5)])):
         assert row.ids.count(model._model.mask) == 1
         assert row.ids.count(102) == 2  # only the two [SEP] of the frame
-    with pytest.raises(IndexError, match="the text has 5 words"):
+    with pytest.raises(IndexError, match=r"\(0, 5\)"):
         model.mask_logits([text], np.array([[0, 5]]))
 
 
@@ -204,7 +203,7 @@ def test_bounds_live_with_the_weights(folder: Path, tmp_path: Path) -> None:
     assert bounds("roberta-base") == bounds("FacebookAI/roberta-base") == roberta
     assert bounds(f"roberta-base@{REVISIONS['roberta-base']}") == roberta
     for other in ("roberta-base@main", "roberta-large", "answerdotai/ModernBERT-base@v2", tmp_path):
-        with pytest.raises(UserError, match=r"(?s)no clip bounds.*epsilometer bounds .*clip: \[low, high\]"):
+        with refused("EPS-N007", "epsilometer bounds ", "clip: [low, high]"):
             bounds(other)
 
 
@@ -309,7 +308,7 @@ def test_token_types_can_be_left_out(model: MaskedLM, folder: Path, logits: np.n
 
 def test_a_tokeniser_without_a_mask_is_refused(tmp_path: Path) -> None:
     tiny_models.save_bert(tmp_path)
-    with pytest.raises(UserError, match=rf"tokeniser in {tmp_path} has no mask token.*give a masked language model"):
+    with refused("EPS-N055", str(tmp_path)):
         MaskedLM(tmp_path)
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.runtime.hub import Repository, fetch, recorded, snapshot, state
 from tests.support.hub import COMMIT, Hub, hub
 from tests.support.refusals import refused
@@ -129,15 +128,15 @@ def test_gated_repositories_say_what_to_do(served: Hub) -> None:
 
 
 @pytest.mark.parametrize(
-    ("repository", "message"),
+    ("repository", "refusal"),
     [
-        (Repository("model", "nobody/nothing", COMMIT), "no such repository"),
-        (Repository("model", "nobody/words", "f" * 40), "no such revision"),
-        (Repository("dataset", "nobody/words", COMMIT), r"data set nobody/words@0123.* no such repository"),
+        (Repository("model", "nobody/nothing", COMMIT), ("EPS-C086",)),
+        (Repository("model", "nobody/words", "f" * 40), ("EPS-C085",)),
+        (Repository("dataset", "nobody/words", COMMIT), ("EPS-C086", "nobody/words@0123")),
     ],
 )
-def test_what_the_hub_does_not_have(served: Hub, repository: Repository, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_what_the_hub_does_not_have(served: Hub, repository: Repository, refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
         fetch(repository, everything)
 
 
@@ -151,7 +150,7 @@ def test_too_small_a_disk_is_said_before_anything_comes(served: Hub, monkeypatch
 
 def test_without_a_network_it_says_where_to_run(served: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(UserError, match=r"cannot be downloaded.*check params --fetch.*without HF_HUB_OFFLINE"):
+    with refused("EPS-C087", "--fetch", "HF_HUB_OFFLINE"):
         fetch(MODEL, everything)
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.runtime import packages
 from epsilometer.text.vectors import WordVectors
+from tests.support.refusals import refused
 from tests.support.wheels import only_folder, pin, write_wheel
 
 WORDS = ["the", "cat", "sat", "don't"]
@@ -61,30 +61,30 @@ def test_the_first_words_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("files", "words", "message"),
+    ("files", "words", "refusal"),
     [
-        ({}, {"column": "word"}, "column of words in small_talk/w.parquet 'word'"),
-        ({}, {"file": "small_talk/x.parquet"}, "has no file 'small_talk/x.parquet'"),
-        ({}, {"first": 0}, r"words\.first"),
-        ({}, {"columns": "a"}, r"words\.columns"),
+        ({}, {"column": "word"}, ("EPS-C022", "small_talk/w.parquet", "word")),
+        ({}, {"file": "small_talk/x.parquet"}, ("EPS-C100", "small_talk/x.parquet")),
+        ({}, {"first": 0}, ("EPS-D080", "words.first", "0")),
+        ({}, {"columns": "a"}, ("EPS-D080", "words.columns")),
         (
             {"small_talk/w.parquet": table(index=WORDS[:3])},
             {},
-            r"has 3 words, but the array of vectors has the shape \(4, 2\)",
+            ("EPS-D082", "3", "(4, 2)"),
         ),
-        ({"small_talk/w.parquet": b"PAR1"}, {}, "are not an array"),
-        ({"small_talk/v.npy": array(np.array([{}], object), allow_pickle=True)}, {}, "are not an array"),
-        ({"small_talk/v.npy": array(VECTORS * np.nan)}, {}, "not finite"),
+        ({"small_talk/w.parquet": b"PAR1"}, {}, ("EPS-D081",)),
+        ({"small_talk/v.npy": array(np.array([{}], object), allow_pickle=True)}, {}, ("EPS-D081",)),
+        ({"small_talk/v.npy": array(VECTORS * np.nan)}, {}, ("EPS-D072",)),
     ],
 )
 def test_what_are_no_vectors_is_refused(
-    files: dict[str, bytes], words: Any, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    files: dict[str, bytes], words: Any, refusal: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UserError, match=message):
+    with refused(*refusal, whole=False):
         WordVectors.load(glove(tmp_path, monkeypatch, files, **words))
 
 
 def test_another_json_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{}")
-    with pytest.raises(UserError, match="not the pin of word vectors in a package"):
+    with refused("EPS-D079"):
         WordVectors.load(tmp_path / "a.json")

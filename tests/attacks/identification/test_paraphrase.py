@@ -14,6 +14,7 @@ from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.tokens.dp_prompt import prompt
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 from tests.support.tiny_judges import TEXTS, save_model
 
 EASY = [  # texts and their paraphrases; other texts serve as candidates
@@ -92,7 +93,7 @@ def test_a_rewrite_longer_than_the_window_is_truncated_and_a_candidate_refused(t
     attack = ParaphraseAttack(model=str(save_model(tmp_path, positions=256)))
     (scores,) = attack.score_grid([Rewrites(["jazz " * 400])], np.array([[0, 1]]), [context(TEXTS, 1)])
     assert np.isfinite(scores).all()
-    with pytest.raises(UserError, match="leaves no room for a rewrite in the 256 tokens"):
+    with refused("EPS-A209", "256"):
         attack.score_grid([Rewrites(["jazz"])], np.array([[0, 1]]), [context(["a " * 400, "b"], 1)])
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from pydantic import ValidationError
 
 from epsilometer.auditing.attributes.released import Released
 from epsilometer.auditing.attributes.success import rewritten
@@ -249,7 +250,6 @@ def test_a_local_model_that_babbles_is_unusable(auxiliaries: Path, tmp_path: Pat
 
 
 def test_a_prompt_has_to_name_what_is_to_be_hidden(auxiliaries: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"must be one of any, shakespeare, toefl11, trustpilot, or contain \{hidden\}"
-    ):
+    with pytest.raises(ValidationError, match=r"\{hidden\}") as caught:
         LLMRewrite(**remote(auxiliaries), prompt="Rewrite this.")
+    assert [item["loc"] for item in caught.value.errors()] == [("prompt",)]

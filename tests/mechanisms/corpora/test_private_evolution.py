@@ -18,7 +18,6 @@ from epsilometer.auditing.exact_loss.measuring import measure
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.component import CORPORA, build, find
 from epsilometer.core.corpus_mechanism import PrivateCorpus, Release
-from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.corpora.private_evolution import PrivateEvolution
 from epsilometer.mechanisms.corpora.shared.noisy_table import CellNoise
@@ -153,5 +152,5 @@ def test_texts_that_may_share_a_cell_in_some_rounds_have_no_exact_loss() -> None
 
 
 def test_gaussian_noise_is_refused() -> None:
-    with pytest.raises(UserError, match="delta"):
+    with refused("EPS-C015", "delta", "1e-06"):
         build(find(CORPORA, "private_evolution", "release"), {"resource": PUBLIC, "delta": 1e-6}, "settings")

@@ -10,10 +10,10 @@ from functools import partial
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from epsilometer.auditing.corpora.vote_loss import pure_loss
 from epsilometer.core.corpus_mechanism import PrivateCorpus
-from epsilometer.core.errors import UserError
 from epsilometer.core.exact_samplers import ExactDraws, system_words
 from epsilometer.core.guarantees import Granularity, Neighbours
 from epsilometer.core.randomness import Noise
@@ -25,6 +25,7 @@ from epsilometer.mechanisms.corpora.shared.public_cells import nearest, on_grid
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 from epsilometer.runtime.scaling import Engine
 from tests.support.corpora import LABELS, PUBLIC, PUBLIC_TOPICS, TEXTS, TOPICS, vectors, words_as_vectors
+from tests.support.refusals import refused
 
 KEY = b"0" * 32
 NAMES = tuple(TOPICS)
@@ -322,22 +323,26 @@ def test_shares_are_of_people() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "refusal"),
     [
-        ({"resource": ()}, "no public texts"),
-        ({"m": 41}, "m is 41, but there are only 40"),
+        ({"resource": ()}, ("EPS-M103",)),
+        ({"m": 41}, ("EPS-M104", "41", "40")),
     ],
 )
-def test_public_texts_that_do_not_do(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_public_texts_that_do_not_do(settings: dict[str, object], refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
         mechanism(**settings).release(corpus(), 1.0, Noise.named(1, "release"))
 
 
 def test_settings_that_do_not_do() -> None:
-    for settings in ({"labels": ("a", "a")}, {"labels": ("a", " ")}, {"unit": "document", "most": 2}):
-        with pytest.raises(ValueError, match="must be"):
+    for settings, named in (
+        ({"labels": ("a", "a")}, "labels must"),
+        ({"labels": ("a", " ")}, "labels must"),
+        ({"unit": "document", "most": 2}, "unit: document"),
+    ):
+        with pytest.raises(ValidationError, match=named):
             mechanism(**settings)
-    with pytest.raises(ValueError, match="at least two"):
+    with pytest.raises(ValidationError, match="two labels"):
         LabelShares(labels=("a",))
-    with pytest.raises(UserError, match="no labels"):
+    with refused("EPS-M100"):
         mechanism().votes(PrivateCorpus(TEXTS), 1.0, KEY)

@@ -19,7 +19,6 @@ from epsilometer.auditing.text_audit import Pool, attacked
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core.component import build, find
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Neighbours
 from epsilometer.core.mechanism import HasLatents, HasLikelihood, RewritesGrid
 from epsilometer.core.randomness import Noise
@@ -225,7 +224,7 @@ def test_training_is_the_same_under_its_seed_and_survives_the_disk(folder: Path,
 
 
 def test_a_folder_that_is_no_autoencoder(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"config\.json is missing.*epsilometer pipeline stage build autoencoders"):
+    with refused("EPS-M039", "config.json", "epsilometer pipeline stage build autoencoders"):
         make(tmp_path).rewrite(["a"], 1.0, Noise.named(1, "x"))
     for name in ("config.json", "vocabulary.json", "model.safetensors"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
@@ -243,18 +242,18 @@ def test_too_few_texts_to_learn_from() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "refusal"),
     [
-        ({"clip": 0}, "clip must be a finite number > 0"),
-        ({"clip": float("nan")}, "clip must be"),
-        ({"delta": 0}, r"delta must be in \(0, 1\)"),
-        ({"delta": 1.5}, r"delta must be in \(0, 1\)"),
-        ({"noise": "uniform"}, "noise"),
-        ({"as_published": True}, "set noise: laplace"),
+        ({"clip": 0}, ("EPS-C015", "adept.clip", "0")),
+        ({"clip": float("nan")}, ("EPS-C015", "adept.clip", "nan")),
+        ({"delta": 0}, ("EPS-C015", "adept.delta", "(0, 1)")),
+        ({"delta": 1.5}, ("EPS-C015", "adept.delta", "(0, 1)", "1.5")),
+        ({"noise": "uniform"}, ("EPS-C015", "adept.noise", "uniform")),
+        ({"as_published": True}, ("EPS-C015", "as_published", "noise: laplace")),
     ],
 )
-def test_settings_are_checked_before_the_model_loads(settings: dict, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_settings_are_checked_before_the_model_loads(settings: dict, refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
         make(Path("nowhere"), **settings)
 
 

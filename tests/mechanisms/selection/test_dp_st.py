@@ -18,7 +18,6 @@ from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
 from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.core.attack import Context
 from epsilometer.core.component import build, find
-from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.selection import dp_st as dp_st_module
 from epsilometer.mechanisms.selection.dp_st import DPST
@@ -326,17 +325,17 @@ def test_a_writer_must_write(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "refusal"),
     [
-        ({"clusters": 4}, "clusters must be one of 2, 3, .* got 4"),
-        ({"triples": 0}, "triples"),
-        ({"longest": 0}, "longest"),
-        ({"published": True}, "did you mean 'as_published'"),
-        ({"resource": "nowhere"}, "nowhere is not a folder of triples"),
+        ({"clusters": 4}, ("EPS-M052", "clusters", "2", "3", "4")),
+        ({"triples": 0}, ("EPS-C015", "m.triples", "0")),
+        ({"longest": 0}, ("EPS-C015", "m.longest", "0")),
+        ({"published": True}, ("EPS-C022", "as_published", "'published'")),
+        ({"resource": "nowhere"}, ("EPS-M067", "nowhere")),
     ],
 )
-def test_what_is_refused(folder: Path, settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_what_is_refused(folder: Path, settings: dict[str, Any], refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
         build(find("mechanisms", "dp_st", "rewrite"), {"resource": folder, **settings}, "m").rewrite(
             ["My sister sold the garden."], 1.0, Noise.named(1, "x")
         )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from pydantic import ValidationError
 
 import epsilometer
 from epsilometer.auditing.claims.verdicts import refuse_public
@@ -20,7 +21,6 @@ from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.auditing.conformance.mechanism import check_mechanism
 from epsilometer.auditing.subject import subject
 from epsilometer.auditing.text_audit import on_public
-from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.synthetic import generate
 from epsilometer.mechanisms.selection.exemplars import Exemplars
@@ -176,27 +176,34 @@ def test_too_few_public_texts_to_choose_a_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "place", "kind", "named"),
     [
-        ({"law": "subset_selection"}, "must be set together"),
-        ({"size": 2}, "must be set together"),
-        ({"law": "subset_selection", "size": 8, "m": 8}, "size must be below m"),
-        ({"law": "exponential", "levels": 2}, "omit law"),
-        ({"levels": 3}, "levels"),
-        ({"m": "many"}, "m"),
-        ({"m": 0}, "m"),
-        ({"m": 1}, "m must be at least 2"),
-        ({"target": 0}, "target"),
+        ({"law": "subset_selection"}, (), "value_error", "law: subset_selection"),
+        ({"size": 2}, (), "value_error", "law: subset_selection"),
+        ({"law": "subset_selection", "size": 8, "m": 8}, (), "value_error", "8 of 8"),
+        ({"law": "exponential", "levels": 2}, (), "value_error", "law: exponential"),
+        ({"levels": 3}, ("levels",), "literal_error", "1 or 2"),
+        ({"m": "many"}, ("m",), "int_parsing", ""),
+        ({"m": 0}, ("m",), "greater_than", "0"),
+        ({"m": 1}, (), "value_error", "2, got 1"),
+        ({"target": 0}, ("target",), "greater_than_equal", "0.01"),
     ],
 )
-def test_settings_that_do_not_go_together_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_settings_that_do_not_go_together_are_refused(
+    settings: dict[str, Any], place: tuple[str, ...], kind: str, named: str
+) -> None:
+    with pytest.raises(ValidationError) as caught:
         Exemplars(resource=PUBLIC, **settings)
+    first = caught.value.errors()[0]
+    assert (first["loc"][:1], first["type"]) == (place, kind)
+    assert named in first["msg"]
 
 
-@pytest.mark.parametrize("epsilon", [0, 1e300, -1, math.nan])
-def test_an_epsilon_out_of_range_is_refused(epsilon: float) -> None:
-    with pytest.raises(UserError, match="epsilon"):
+@pytest.mark.parametrize(
+    ("epsilon", "code"), [(0, "EPS-C033"), (1e300, "EPS-C034"), (-1, "EPS-C033"), (math.nan, "EPS-C033")]
+)
+def test_an_epsilon_out_of_range_is_refused(epsilon: float, code: str) -> None:
+    with refused(code, "epsilons[0]", f"{epsilon:g}"):
         epsilometer.audit(PRIVATE, mechanism(), [epsilon], ["lexical"], trials=20)
 
 
@@ -305,7 +312,7 @@ def test_audited_texts_are_no_public_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("public", "private", "refused"),
+    ("public", "private", "equal"),
     [
         ("Is it far?", "is it  far", True),
         ("Caf\u00e9 au lait", "cafe\u0301 AU LAIT!", True),
@@ -314,9 +321,9 @@ def test_audited_texts_are_no_public_ones() -> None:
         ("!!!", "!!!", True),
     ],
 )
-def test_case_layout_and_punctuation_make_no_other_text(public: str, private: str, refused: bool) -> None:
+def test_case_layout_and_punctuation_make_no_other_text(public: str, private: str, equal: bool) -> None:
     made_of = Exemplars(resource=(*PUBLIC, public), m=4)
-    with pytest.raises(UserError, match="1 of the 2 texts") if refused else nullcontext():
+    with refused("EPS-A054", "1", "2") if equal else nullcontext():
         refuse_public(made_of, [PRIVATE[0], private])
 
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import yaml
 
-from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.selection.dp_st import DPST
 from epsilometer.mechanisms.selection.shared import near_duplicates
@@ -139,7 +138,7 @@ def test_the_threshold_decides() -> None:
     assert stand_ins(texts, 0.95).tolist() == [0, 1, 2, 3]
     assert stand_ins(texts, 0.1).tolist() == [0, 0, 0, 3]
     for threshold in (0.0, 1.0):
-        with pytest.raises(UserError, match=f"at most 0.95, got {threshold}"):
+        with refused("EPS-M062", "0.95", str(threshold)):
             stand_ins(texts, threshold)
 
 
@@ -245,16 +244,18 @@ def test_clusters_are_those_of_the_data() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "settings", "message"),
+    ("texts", "settings", "refusal"),
     [
-        (["Birds sing.", "show me flights"], {"clusters": [1]}, "the 2 texts contain no triple"),
-        ([], {"clusters": [1]}, "the 0 texts contain no triple"),
-        (SENTENCES, {"clusters": [2, 8]}, "at most the number of triples, 7 without near-duplicates, got 8"),
-        (SENTENCES, {"clusters": [2], "dimensions": 999}, "dimensions must be at most .* 384, got 999"),
+        (["Birds sing.", "show me flights"], {"clusters": [1]}, ("EPS-M069", "2")),
+        ([], {"clusters": [1]}, ("EPS-M069", "0")),
+        (SENTENCES, {"clusters": [2, 8]}, ("EPS-M070", "7", "8")),
+        (SENTENCES, {"clusters": [2], "dimensions": 999}, ("EPS-M071", "dimensions", "384", "999")),
     ],
 )
-def test_what_cannot_become_a_corpus(tmp_path: Path, texts: list[str], settings: dict, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_what_cannot_become_a_corpus(
+    tmp_path: Path, texts: list[str], settings: dict, refusal: tuple[str, ...]
+) -> None:
+    with refused(*refusal):
         build(texts, tmp_path / "out", Clustering(**settings))
     assert not (tmp_path / "out").exists()
 
@@ -297,5 +298,5 @@ def test_the_stage_makes_what_the_mechanism_reads(tmp_path: Path, monkeypatch: p
 
 def test_a_corpus_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     params = stage(tmp_path, monkeypatch, source="nowhere.txt")
-    with pytest.raises(UserError, match=r"triples\.public\.corpus\.source: .*nowhere\.txt. does not exist"):
+    with refused("EPS-P080", "triples.public.corpus.source", "nowhere.txt"):
         check(params)

@@ -10,7 +10,6 @@ from epsilometer.auditing.claims.verdicts import pair_claims
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.core.attack import Context
 from epsilometer.core.component import EMBEDDED, build, find
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Neighbours
 from epsilometer.core.mechanism import HasDistance, HasLikelihood, Rewrites, RewritesGrid
 from epsilometer.core.ragged import Ragged
@@ -210,17 +209,17 @@ def test_embedded_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "refusal"),
     [
-        ({"clip": [3, 1]}, "clip must be"),
-        ({"clip": [1, 1]}, "clip must be"),
-        ({"max_new_tokens": 0}, "max_new_tokens"),
-        ({"max_new_tokens": 5000}, "max_new_tokens"),
-        ({"max_tokens": 5}, "unknown setting"),
+        ({"clip": [3, 1]}, ("EPS-C015", "dp_prompt.settings.clip", "[3, 1]")),
+        ({"clip": [1, 1]}, ("EPS-C015", "dp_prompt.settings.clip", "[1, 1]")),
+        ({"max_new_tokens": 0}, ("EPS-C015", "dp_prompt.settings.max_new_tokens", "0")),
+        ({"max_new_tokens": 5000}, ("EPS-C015", "dp_prompt.settings.max_new_tokens", "5000")),
+        ({"max_tokens": 5}, ("EPS-C022", "dp_prompt.settings", "'max_tokens'")),
     ],
 )
-def test_settings_are_checked_before_a_model_loads(settings: dict, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_settings_are_checked_before_a_model_loads(settings: dict, refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
         build(find("mechanisms", "dp_prompt", "rewrite"), {"resource": "any", **settings}, "dp_prompt.settings")
 
 

@@ -15,7 +15,6 @@ import epsilometer
 from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.component import build, find
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Neighbours
 from epsilometer.core.mechanism import HasDistance, HasLaws, RewritesGrid
 from epsilometer.core.randomness import Noise
@@ -26,6 +25,7 @@ from epsilometer.mechanisms.words.tem import TEM
 from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words
 from tests.support.places import BROKEN, SHARED
+from tests.support.refusals import refused
 
 GLOVE = SHARED / "data" / "glove_50d.npz"
 # A test of a distribution fails by chance once in 10^9 seeds, and wrong distributions must be below it.
@@ -644,8 +644,8 @@ def test_sensitive_words_of_a_file(tmp_path: Path) -> None:
     assert mechanism.outputs.tolist() == [3, 7, 9]
     assert set(mechanism.rewrite(["w3 w150"] * 50, 0.1, Noise.named(50, 0)).units.values.tolist()) == {3, 7, 9}
     (tmp_path / "s.txt").write_text("nowhere")
-    for path, complaint in ((tmp_path / "s.txt", "no word of the vocabulary"), (tmp_path / "none", "not found")):
-        with pytest.raises(UserError, match=complaint):
+    for path, code in ((tmp_path / "s.txt", "EPS-M085"), (tmp_path / "none", "EPS-M084")):
+        with refused(code, str(path)):
             make("santext_plus", tmp_path / "v.npz", sensitive=path).rewrite(["w3"], 1, Noise.named(1, 0))
 
 
@@ -665,9 +665,12 @@ def test_equal_vectors_have_no_gumbel_scale(folder: Path) -> None:
 
 
 def test_a_vocabulary_without_gumbel_noise_is_refused(tmp_path: Path) -> None:
-    for names, vectors, complaint in (("ab", np.eye(2), "at least 3 words, got 2"), ("abc", np.ones((3, 2)), "same")):
+    for names, vectors, refusal in (
+        ("ab", np.eye(2), ("EPS-M093", "3", "2")),
+        ("abc", np.ones((3, 2)), ("EPS-M092",)),
+    ):
         WordVectors(list(names), vectors.astype(np.float32)).save(tmp_path / "v.npz")
-        with pytest.raises(UserError, match=complaint):
+        with refused(*refusal):
             make("truncated_gumbel", tmp_path / "v.npz").rewrite(["a"], 1.0, Noise.named(1, 0))
 
 
@@ -718,18 +721,18 @@ def test_texts_of_any_script(folder: Path, key: str) -> None:
 
 
 def test_settings_are_checked_and_files_read_late(tmp_path: Path) -> None:
-    for name, settings, complaint in (
-        ("tem", {"beta": 1.0}, "beta"),
-        ("diffractor", {"noise": "laplace"}, "noise"),
-        ("diffractor", {"gamma": -1}, "gamma"),
-        ("mvc", {"gamma": 1}, "gamma"),
+    for name, settings, refusal in (
+        ("tem", {"beta": 1.0}, ("EPS-C015", "tem.beta", "1.0")),
+        ("diffractor", {"noise": "laplace"}, ("EPS-C015", "diffractor.noise", "laplace")),
+        ("diffractor", {"gamma": -1}, ("EPS-C015", "diffractor.gamma", "-1")),
+        ("mvc", {"gamma": 1}, ("EPS-C022", "mvc", "gamma")),
     ):
-        with pytest.raises(UserError, match=complaint):
+        with refused(*refusal):
             make(name, tmp_path / "none.npz", **settings)
     for name in ("tem", "santext", "mvc", "diffractor"):
         mechanism = make(name, tmp_path / "none.npz")
         assert mechanism.guarantee(1).epsilon == 1
-        with pytest.raises(UserError, match="not found"):
+        with refused("EPS-M089" if name == "diffractor" else "EPS-D073", "none.npz"):
             mechanism.rewrite(["a"], 1, Noise.named(1, 0))
 
 
