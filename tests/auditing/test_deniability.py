@@ -11,7 +11,6 @@ import pytest
 
 from epsilometer.auditing.deniability import deniability
 from epsilometer.core.component import build, find
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Guarantee
 from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import FunctionMechanism, Mechanism, Rewrites
@@ -130,17 +129,19 @@ def test_a_word_outside_the_vocabulary_never_stays(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "epsilons", "draws", "named"),
+    ("words", "epsilons", "draws", "refusal"),
     [
-        ([], [1.0], 100, "words is empty"),
-        (["two words"], [1.0], 100, "'two words'"),
-        (["Upper"], [1.0], 100, "'Upper'"),
-        (["w1"], [0.0], 100, "epsilon"),
-        (["w1"], [1.0], 0, "draws must be at least 1, got 0"),
+        ([], [1.0], 100, ("EPS-A061",)),
+        (["two words"], [1.0], 100, ("EPS-A062", "two words")),
+        (["Upper"], [1.0], 100, ("EPS-A062", "Upper")),
+        (["w1"], [0.0], 100, ("EPS-C033", "epsilon")),
+        (["w1"], [1.0], 0, ("EPS-A063", "draws", "1", "0")),
     ],
 )
-def test_bad_input_is_named(folder: Path, words: list[str], epsilons: list[float], draws: int, named: str) -> None:
-    with pytest.raises(UserError, match=named):
+def test_bad_input_is_named(
+    folder: Path, words: list[str], epsilons: list[float], draws: int, refusal: tuple[str, ...]
+) -> None:
+    with refused(*refusal):
         deniability(make(folder, "santext"), words, epsilons, draws)
 
 

@@ -32,7 +32,6 @@ from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.trials.sampling import Trials, sample
 from epsilometer.core.attack import Attack, Context
 from epsilometer.core.component import IDENTIFICATION, names
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
@@ -217,51 +216,53 @@ class ClaimsNothing:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "refusal"),
     [
-        ({"epsilons": [0]}, "epsilon must be a finite number > 0"),
-        ({"epsilons": []}, "epsilons is empty"),
-        ({"epsilons": ["5"]}, r"epsilon must be a finite number > 0, got '5' \(epsilons\[0\]\)"),
-        ({"trials": 0}, "trials must be >= 1"),
-        ({"trials": 10.5}, "trials must be a whole number, got 10.5"),
-        ({"trials": "10"}, "trials must be a whole number, got '10'"),
-        ({"mechanism": ClaimsNothing()}, "ClaimsNothing has no method guarantee; add guarantee"),
-        ({"candidates": 1}, "candidates"),
-        ({"candidates": 31}, r"number of distinct texts \(30\), got 31"),
-        ({"alpha": 1}, "alpha must be in"),
-        ({"attacks": ["embeding"]}, "unknown attack 'embeding'; did you mean 'embedding'"),
-        ({"attacks": ["lexical", "lexical"]}, "two attacks are named 'lexical'; leave one out"),
-        ({"attacks": [LexicalAttack(), LexicalAttack()]}, "two attacks are named 'LexicalAttack'"),
-        ({"texts": []}, "no texts are left to audit"),
-        ({"texts": "one string"}, "list of strings"),
-        ({"texts": 5}, "texts must be a list of strings, got 5"),
-        ({"texts": (text for text in ("a", 5))}, "text 2 of 2 is int"),
-        ({"texts": ["a", None]}, "text 2 of 2 is NoneType"),
-        ({"mechanism": 3}, "mechanism must be a name, .* got 3; shipped: .*tem"),
-        ({"mechanism": Identity}, "got the class Identity"),
-        ({"mechanism": "temm"}, "unknown mechanism 'temm'; did you mean 'tem'"),
-        ({"settings": {"depth": 2}}, "settings are for a mechanism given by name or path"),
-        ({"mechanism": "identity", "settings": {"depth": 2}}, "unknown setting in the settings of identity 'depth'"),
-        ({"epsilons": 5}, r"epsilons must be a list of numbers, got 5; write \[5\]"),
-        ({"epsilons": "5"}, "epsilons must be a list of numbers, got '5'"),
-        ({"attacks": []}, "attacks is empty; give at least one of channel, .*, or leave it out"),
-        ({"attacks": "lexical"}, "attacks must be a list, or a mapping from names to settings, got str"),
-        ({"attacks": {"lexical": {"depth": 2}}}, "unknown setting in attacks.lexical 'depth'"),
-        ({"attacks": [dict]}, "an object with a method 'guess', got the class dict; shipped: channel"),
-        ({"attacks": ["lexical", 5]}, "an object with a method 'guess', got 5"),
-        ({"attacks": ["likelihood"]}, "no attack of likelihood applies to this mechanism"),
-        ({"mechanism": lambda text, rng: [text], "temperature": 0}, "returned list for text 1 of "),
+        ({"epsilons": [0]}, ("EPS-C033", "epsilon", "0")),
+        ({"epsilons": []}, ("EPS-C032", "epsilons")),
+        ({"epsilons": ["5"]}, ("EPS-C033", "'5'", "epsilons[0]")),
+        ({"trials": 0}, ("EPS-A178", "trials", "1")),
+        ({"trials": 10.5}, ("EPS-A177", "trials", "10.5")),
+        ({"trials": "10"}, ("EPS-A177", "trials", "'10'")),
+        ({"mechanism": ClaimsNothing()}, ("EPS-C050", "ClaimsNothing", "guarantee")),
+        ({"candidates": 1}, ("EPS-A170", "candidates")),
+        ({"candidates": 31}, ("EPS-A189", "(30)", "31")),
+        ({"alpha": 1}, ("EPS-A174", "alpha")),
+        ({"attacks": ["embeding"]}, ("EPS-C022", "embeding", "embedding")),
+        ({"attacks": ["lexical", "lexical"]}, ("EPS-C019", "attacks", "lexical")),
+        ({"attacks": [LexicalAttack(), LexicalAttack()]}, ("EPS-C019", "attacks", "LexicalAttack")),
+        ({"texts": []}, ("EPS-A159",)),
+        ({"texts": "one string"}, ("EPS-A156",)),
+        ({"texts": 5}, ("EPS-A157", "texts", "5")),
+        ({"texts": (text for text in ("a", 5))}, ("EPS-A158", "text 2 of 2", "int")),
+        ({"texts": ["a", None]}, ("EPS-A158", "text 2 of 2", "NoneType")),
+        ({"mechanism": 3}, ("EPS-A161", "mechanism", "3")),
+        ({"mechanism": Identity}, ("EPS-A161", "Identity")),
+        ({"mechanism": "temm"}, ("EPS-C022", "temm", "'tem'")),
+        ({"settings": {"depth": 2}}, ("EPS-A160", "settings")),
+        ({"mechanism": "identity", "settings": {"depth": 2}}, ("EPS-C022", "settings", "identity", "depth")),
+        ({"epsilons": 5}, ("EPS-C068", "epsilons", "[5]")),
+        ({"epsilons": "5"}, ("EPS-C068", "epsilons", "'5'")),
+        ({"attacks": []}, ("EPS-C017", "attacks")),
+        ({"attacks": "lexical"}, ("EPS-C016", "attacks")),
+        ({"attacks": {"lexical": {"depth": 2}}}, ("EPS-C022", "attacks.lexical", "depth")),
+        ({"attacks": [dict]}, ("EPS-C018", "guess", "dict")),
+        ({"attacks": ["lexical", 5]}, ("EPS-C018", "guess", "5")),
+        ({"attacks": ["likelihood"]}, ("EPS-A166", "likelihood")),
+        ({"mechanism": lambda text, rng: [text], "temperature": 0}, ("EPS-A183", "list", "text 1")),
         (
             {"mechanism": ReturnsAList(), "epsilons": [1.0], "temperature": 0},
-            "must return epsilometer.core.mechanism.Rewrites.*got list",
+            ("EPS-A181", "epsilometer.core.mechanism.Rewrites", "list"),
         ),
     ],
 )
-def test_bad_input_is_refused_before_a_model_loads(change: dict, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_input_is_refused_before_a_model_loads(
+    change: dict, refusal: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("epsilometer.models.encoder.Encoder", None)
     design = {name: value for name, value in change.items() if name in ("candidates", "temperature", "alpha")}
     arguments = {"texts": TEXTS, "mechanism": Identity(), **change}
-    with pytest.raises(UserError, match=message):
+    with refused(*refusal):
         epsilometer.audit(**{k: v for k, v in arguments.items() if k not in design}, design=Design(**design))
 
 
@@ -395,19 +396,19 @@ def test_a_prior_is_known_to_the_adversary_and_proves_no_more_than_epsilon() -> 
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "refusal"),
     [
-        ({"candidates": 2.5}, r"candidates \(k\) must be a whole number, got 2\.5"),
-        ({"candidates": None}, r"candidates \(k\) must be a whole number, got None"),
-        ({"seed": 1.5}, r"seed must be a whole number, got 1\.5"),
-        ({"alpha": "0.01"}, "alpha must be a number, got '0.01'"),
-        ({"fpr": None}, "fpr must be a number, got None"),
-        ({"temperature": "0"}, "temperature must be a number, got '0'"),
-        ({"prior": 0.5}, r"prior must be a list of numbers, got 0\.5; write \[0\.5\]"),
+        ({"candidates": 2.5}, ("EPS-C067", "candidates", "k", "2.5")),
+        ({"candidates": None}, ("EPS-C067", "candidates", "k", "None")),
+        ({"seed": 1.5}, ("EPS-C067", "seed", "1.5")),
+        ({"alpha": "0.01"}, ("EPS-C066", "alpha", "0.01")),
+        ({"fpr": None}, ("EPS-C066", "fpr", "None")),
+        ({"temperature": "0"}, ("EPS-C066", "temperature", "'0'")),
+        ({"prior": 0.5}, ("EPS-C068", "prior", "[0.5]")),
     ],
 )
-def test_a_design_of_other_than_numbers_is_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_a_design_of_other_than_numbers_is_refused(change: dict[str, Any], refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
         Design(**change)
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import epsilometer
 from epsilometer.auditing.trials.design import Design
-from epsilometer.core.errors import UserError
 from tests.support.commands import call
+from tests.support.refusals import refused
 
 OF_WORDS = """
 import numpy as np
@@ -97,12 +97,14 @@ def test_a_mechanism_that_states_its_law_is_not_worse_than_itself_without(
     assert table.columns == [*compared[0]]
 
 
-@pytest.mark.parametrize("design", [Design(candidates="all"), Design(prior=(0.7, 0.3))])
-def test_a_design_that_cannot_be_compared_is_refused_before_anything_is_rewritten(design: Design) -> None:
+@pytest.mark.parametrize(
+    ("design", "code"), [(Design(candidates="all"), "EPS-A176"), (Design(prior=(0.7, 0.3)), "EPS-A175")]
+)
+def test_a_design_that_cannot_be_compared_is_refused_before_anything_is_rewritten(design: Design, code: str) -> None:
     def rewrite(text: str, epsilon: float, rng: np.random.Generator) -> str:
         raise AssertionError("rewritten before the design was read")
 
-    with pytest.raises(UserError, match="only if the audit itself rewrites the texts"):
+    with refused(code):
         epsilometer.compare(["a b", "c d", "e f"], (rewrite, 1.0), (rewrite, 2.0), trials=20, design=design)
 
 

@@ -23,7 +23,6 @@ from epsilometer.auditing.subject import Subject, subject
 from epsilometer.auditing.trials.design import Design
 from epsilometer.cells.calibrating.losses import Search, calibrate_texts
 from epsilometer.core.component import component
-from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.doors.calibrate import GROWTH, LOOKS, PARTS, calibrate, calibrate_on
 from epsilometer.questions.identifiers import Identifiers
@@ -248,12 +247,12 @@ def test_refusals() -> None:
     with refused("EPS-Q031", "8"):
         calibrate(Identifiers(), of(rises), 0.5, Search(budget=100))
     searched = partial(calibrate_on, recorded(), Keeps(share=rises), 0.5)
-    for wrong, said in (
-        ({"measure": "worst"}, "measure has no effect on"),
-        ({"sees": "text", "match": "words"}, "sees, match have no effect on"),
-        ({"question": "identifirs"}, "did you mean 'identifiers'"),
+    for wrong, refusal in (
+        ({"measure": "worst"}, ("EPS-Q005", "measure")),
+        ({"sees": "text", "match": "words"}, ("EPS-Q005", "sees, match")),
+        ({"question": "identifirs"}, ("EPS-C022", "identifirs", "identifiers")),
     ):
-        with pytest.raises(UserError, match=said):
+        with refused(*refusal):
             searched(Search(**{"question": "identifiers", **wrong}))
     row = calibrate_on(recorded(), "identity", 0.5, Search(question="identifiers"))
     assert (row["status"], row["trials"]) == ("not searched", 0)

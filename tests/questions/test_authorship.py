@@ -13,9 +13,9 @@ from epsilometer.auditing.gate_statistics import Errors
 from epsilometer.auditing.question import question
 from epsilometer.auditing.subject import subject
 from epsilometer.auditing.trials.design import Design
-from epsilometer.core.errors import UserError
 from epsilometer.doors.ask import ask
 from epsilometer.questions.authorship import Authorship
+from tests.support.refusals import refused
 
 SIGNATURES = ("gown", "beard", "purse", "razor")
 TOGETHER = (1, 5)
@@ -90,18 +90,18 @@ def test_who_learns_from_rewrites_finds_what_the_static_one_misses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "refusal"),
     [
-        ({"together": (21,)}, "takes 42 texts of each, half of them to learn from; 0 of 4 authors have 42"),
-        ({"authors": 5}, "among 5 authors takes 10 texts of each.*4 of 4 authors have 10"),
-        ({"authors": 1}, "authors must be at least 2, got 1"),
-        ({"together": (5, 5)}, "different numbers of texts"),
-        ({"together": ()}, "different numbers of texts"),
-        ({"author": "writer"}, "reads the column writer"),
+        ({"together": (21,)}, ("EPS-Q056", "42", "0")),
+        ({"authors": 5}, ("EPS-Q056", "5", "10", "4")),
+        ({"authors": 1}, ("EPS-C015", "questions.authorship", "2", "1")),
+        ({"together": (5, 5)}, ("EPS-C015", "together", "(5, 5)")),
+        ({"together": ()}, ("EPS-C015", "together", "()")),
+        ({"author": "writer"}, ("EPS-A152", "writer")),
     ],
 )
-def test_bad_settings_are_refused(settings, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_bad_settings_are_refused(settings, refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
         figures(lambda text, rng: text, texts(), trials=10, **settings)
 
 
@@ -110,14 +110,14 @@ def test_texts_without_an_author_belong_to_nobody() -> None:
         pl.when(pl.col("author") == "author gown").then(None).otherwise("author").alias("author")
     )
     assert figures(lambda text, rng: text, table, trials=60, authors=3)["1 text: static"]["low"] > 0
-    with pytest.raises(UserError, match="3 of 3 authors"):
+    with refused("EPS-Q056", "3"):
         figures(lambda text, rng: text, table, trials=10)
 
 
 def test_a_limit_that_the_budget_cannot_show_is_refused() -> None:
     built = Authorship(authors=4, together=TOGETHER)
     of = subject(texts(), lambda text, rng: text, None, ["length"], design=Design(temperature=0))
-    with pytest.raises(UserError, match="trials of 5 rewrites to test, and the budget allows"):
+    with refused("EPS-Q055", "5"):
         built.amount(of, built.limit(of, 0.5), 400, len(built.tests(of)), errors=Errors())
-    with pytest.raises(UserError, match="must be > 0"):
+    with refused("EPS-Q053", "authorship", "0.0"):
         built.limit(of, 0.0)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.report import archive
 from epsilometer.report.archive import Grid, Run
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 LOSSES = Grid(
     "Losses on queries: all",
@@ -58,16 +58,16 @@ def test_tables_of_the_run_before_are_deleted(tmp_path: Path) -> None:
 
 
 def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"would be the file 'losses-on-queries-all'"):
+    with refused("EPS-R024", "losses-on-queries-all"):
         archive.write(replace(RUN, tables=[LOSSES, replace(LOSSES, heading="Losses on queries, all")]), tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_missing_or_damaged_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"run\.json does not exist"):
+    with refused("EPS-R025", "run.json"):
         archive.read(tmp_path)
     (tmp_path / "run.json").write_text("{")
-    with pytest.raises(UserError, match=r"run\.json is not JSON"):
+    with refused("EPS-R026", "run.json"):
         archive.read(tmp_path)
 
 

@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 
 import epsilometer
-from epsilometer.core.errors import UserError
 from epsilometer.report import tracking
 from tests.support.refusals import refused
 
@@ -60,12 +59,14 @@ def test_losses_go_to_every_active_run_and_to_no_other(monkeypatch, active: tupl
         assert pl.read_csv(trackers["mlflow"].texts["epsilometer/estimates.csv"].encode()).equals(TABLE)
 
 
-@pytest.mark.parametrize(("installed", "said"), [(True, "no run is active"), (False, r"epsilometer\[tracking\]")])
-def test_without_a_run_it_says_what_to_do(monkeypatch, installed: bool, said: str) -> None:
+@pytest.mark.parametrize(
+    ("installed", "refusal"), [(True, ("EPS-R023",)), (False, ("EPS-R022", "epsilometer[tracking]"))]
+)
+def test_without_a_run_it_says_what_to_do(monkeypatch, installed: bool, refusal: tuple[str, ...]) -> None:
     for name in ("mlflow", "wandb"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setattr(tracking.importlib.util, "find_spec", lambda name: installed or None)
-    with pytest.raises(UserError, match=said):
+    with refused(*refusal):
         epsilometer.track(TABLE)
 
 

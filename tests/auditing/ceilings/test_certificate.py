@@ -9,7 +9,6 @@ import pytest
 
 from epsilometer.auditing.ceilings.certificate import proved_loss
 from epsilometer.auditing.ceilings.frontier import Frontier, TextSet, frontier
-from epsilometer.core.errors import UserError
 from tests.support.refusals import refused
 
 SIZE, TRIALS = 5, 4
@@ -72,7 +71,7 @@ def test_a_flat_ceiling_proves_nothing() -> None:
 def test_a_worth_without_bounds_is_refused(worth: float) -> None:
     """No interval for means of bounded numbers would cover it."""
     flat = Frontier(np.array([0.5, 1.0]), np.ones(2), np.ones(2))
-    with pytest.raises(UserError, match=f"worth must be .* got {worth:g}"):
+    with refused("EPS-A046", "worth", f"{worth:g}"):
         proved_loss([flat] * 8, np.array([*np.zeros(7), worth]))
     assert proved_loss([flat] * 8, np.full(8, 1 + 1e-7)) == 0, "rounding is none"
 

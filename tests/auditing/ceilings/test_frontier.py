@@ -24,7 +24,6 @@ from epsilometer.auditing.ceilings.frontier import (
     under_pure_epsilon,
 )
 from epsilometer.auditing.ceilings.programmes import Solved, largest
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.core.laws import Laws, sample
 from epsilometer.core.mechanism import Rewrites
@@ -236,5 +235,5 @@ def test_two_hundred_sets_at_twenty_losses_are_two_hundred_programmes(
 
 @pytest.mark.parametrize("count", [1, 13])
 def test_sets_that_are_too_small_or_large_are_refused(count: int) -> None:
-    with pytest.raises(UserError, match=f"sets of 2 to 12 texts, got {count}"):
+    with refused("EPS-A047", "12", str(count)):
         TextSet(unit(np.random.default_rng(0), count, 3), np.array([[0, 0]]), np.ones(1))

@@ -35,5 +35,5 @@ def test_pairs_and_sources_are_uniform() -> None:
 
 
 def test_a_set_of_one_text_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least two texts"):
+    with pytest.raises(ValueError, match="got 1"):
         draw_trials([np.array([3])])

@@ -18,7 +18,6 @@ from epsilometer.auditing.claims.monte_carlo import monte_carlo
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED, pair_claims
 from epsilometer.auditing.claims.worst_case import Extent, check_claim, exact
 from epsilometer.core.component import build, find
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.laws import Laws
 from epsilometer.core.ragged import Ragged
@@ -203,19 +202,16 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli_result(["claims", "tem", "--vocabulary", str(10**21), *options])
     every = capsys.readouterr()
     assert f"all {json.loads(every.out)['inputs']} are checked" in every.err
-    for wrong, complaint in (
-        (["claims", "tem", "--vocabulary", "1"], "at least 2"),
-        (["claims", "tem", "--epsilon", "-1"], "> 0"),
-        (["claims", "santext", "--as-published"], "as_published"),
-        (["claims", "dp_mlm", *options], "--set resource"),
-        (["claims", "identity"], "no claim"),
+    for wrong, refusal in (
+        (["claims", "tem", "--vocabulary", "1"], ("EPS-A130", "--vocabulary", "2", "1")),
+        (["claims", "tem", "--epsilon", "-1"], ("EPS-C033", "--epsilon", "-1.0")),
+        (["claims", "santext", "--as-published"], ("EPS-C022", "santext", "as_published")),
+        (["claims", "dp_mlm", *options], ("EPS-A131", "dp_mlm", "--set resource")),
     ):
-        if complaint == "no claim":
+        with refused(*refusal):
             cli_result(wrong)
-            assert complaint in capsys.readouterr().out
-        else:
-            with pytest.raises(UserError, match=complaint):
-                cli_result(wrong)
+    cli_result(["claims", "identity"])
+    assert "no claim" in capsys.readouterr().out
 
 
 def cli_result(arguments: list[str]) -> None:

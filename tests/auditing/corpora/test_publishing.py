@@ -14,12 +14,12 @@ from epsilometer.accounting.ledger import Ledger
 from epsilometer.auditing.corpora.checks import check, for_the_curator, head, learnt
 from epsilometer.auditing.corpora.publishing import Publication, statement_of
 from epsilometer.core.corpus_mechanism import PrivateCorpus, Release
-from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.corpora.label_shares import LabelShares
 from epsilometer.mechanisms.corpora.local_votes import LocalVotes
 from epsilometer.mechanisms.corpora.vote_histogram import VoteHistogram
 from tests.support.corpora import LABELS, PUBLIC, TEXTS, TOPICS, words_as_vectors
+from tests.support.refusals import refused
 
 NAMES = tuple(TOPICS)
 TABLE = np.random.default_rng(0).integers(-3, 9, (4, 4))
@@ -93,7 +93,7 @@ def test_a_statement(tmp_path: Path) -> None:
 
 
 def test_nothing_is_recorded_of_a_refused_corpus(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="at least 30"):
+    with refused("EPS-A202", "30"):
         Publication("label_shares", LabelShares(labels=NAMES), 4.0, tmp_path / "l").publish(
             corpus(29), tmp_path / "o.csv"
         )
@@ -105,25 +105,23 @@ def with_people(people: list[str], labels: tuple[str, ...] = LABELS) -> PrivateC
 
 
 REFUSED = {
-    "texts of 29 people": corpus(29),
-    "one person wrote 20 of the 60 texts": with_people(["one"] * 20 + [str(i) for i in range(40)]),
-    "4 of the labels are also identifiers of people": with_people([*NAMES, *(str(i) for i in range(56))]),
-    "labels belong to one person each": with_people(
-        [str(i) for i in range(60)], ("music", "food", "weather", *["other"] * 57)
-    ),
-    "no text has any of the labels given with --labels": with_people([str(i) for i in range(60)], ("other",) * 60),
+    ("EPS-A202", "29", "30"): corpus(29),
+    ("EPS-A203", "20", "60"): with_people(["one"] * 20 + [str(i) for i in range(40)]),
+    ("EPS-A206", "4"): with_people([*NAMES, *(str(i) for i in range(56))]),
+    ("EPS-A208", "3 of 3"): with_people([str(i) for i in range(60)], ("music", "food", "weather", *["other"] * 57)),
+    ("EPS-A207", "--labels"): with_people([str(i) for i in range(60)], ("other",) * 60),
 }
 
 
-@pytest.mark.parametrize("message", REFUSED)
-def test_corpora_that_are_refused(message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        check(LabelShares(labels=NAMES, most=30), REFUSED[message], 100.0)
+@pytest.mark.parametrize("refusal", REFUSED, ids=lambda refusal: refusal[0])
+def test_corpora_that_are_refused(refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
+        check(LabelShares(labels=NAMES, most=30), REFUSED[refusal], 100.0)
 
 
 def test_private_texts_among_the_public_ones_are_refused() -> None:
     mechanism = VoteHistogram(resource=(*PUBLIC, TEXTS[3]), labels=NAMES, m=4)
-    with pytest.raises(UserError, match="1 of the private texts are among the public"):
+    with refused("EPS-A204", "1"):
         check(mechanism, corpus(), 10.0)
 
 
@@ -131,17 +129,17 @@ def test_an_epsilon_at_which_noise_drowns_every_vote_is_refused_with_the_number_
     mechanism = VoteHistogram(resource=PUBLIC, labels=NAMES, m=4)
     needed = mechanism.needed(0.1)
     assert needed == pytest.approx(4 * np.sqrt(4 * 2 * 20**2), rel=0.01)  # b = 2 / .1
-    with pytest.raises(UserError, match=f"the votes of 60 people are too few for the noise; give {needed} people"):
+    with refused("EPS-A205", "60", str(needed)):
         check(mechanism, corpus(), 0.1)
 
 
 def test_a_control_is_not_published() -> None:
-    with pytest.raises(UserError, match="is a control"):
+    with refused("EPS-A201"):
         check(LocalVotes(resource=PUBLIC, labels=NAMES, m=4), corpus(), 1.0)
 
 
 def test_more_exemplars_than_public_texts_are_refused_before_any_text_is_embedded() -> None:
-    with pytest.raises(UserError, match="m is 41"):
+    with refused("EPS-M104", "41"):
         check(VoteHistogram(resource=PUBLIC, labels=NAMES, m=41), corpus(), 1.0)
 
 

@@ -18,7 +18,7 @@ from epsilometer.auditing.estimation.successes import (
     strongest,
     success_bound,
 )
-from epsilometer.core.errors import UserError
+from tests.support.refusals import refused
 
 
 def test_the_published_ceiling() -> None:
@@ -71,17 +71,17 @@ def test_coverage_is_exact(p: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "refusal"),
     [
-        ((1, 0), "trials must be >= 1, got 0"),
-        ((11, 10), "successes must be between 0 and trials"),
-        ((1, 10, 1), "candidates must be >= 2, got 1"),
-        ((1, 10, 2, 1.0), r"alpha must be in \(0, 1\), got 1.0"),
-        ((1, 10, 2, 0.01, 1.0), r"delta must be in \[0, 1\), got 1.0"),
+        ((1, 0), ("EPS-A069", "trials", "1", "0")),
+        ((11, 10), ("EPS-A070", "successes", "0")),
+        ((1, 10, 1), ("EPS-A071", "candidates", "2", "1")),
+        ((1, 10, 2, 1.0), ("EPS-A072", "alpha", "(0, 1)", "1.0")),
+        ((1, 10, 2, 0.01, 1.0), ("EPS-A073", "delta", "[0, 1)", "1.0")),
     ],
 )
-def test_values_out_of_range(arguments: tuple, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_values_out_of_range(arguments: tuple, refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
         estimate(*arguments)
 
 

@@ -25,7 +25,6 @@ from epsilometer.auditing.exact_loss.pairs import furthest_pairs, of_trials
 from epsilometer.auditing.exact_loss.rows import average_loss, quantile
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
 from epsilometer.auditing.trials.sampling import Trials, sample
-from epsilometer.core.errors import UserError
 from epsilometer.core.laws import Laws
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
 from epsilometer.mechanisms.words.shared import embedded
@@ -266,18 +265,18 @@ def test_averages_and_quantiles_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "mechanism", "epsilons", "trials", "complaint"),
+    ("texts", "mechanism", "epsilons", "trials", "refusal"),
     [
-        (["a", "b"], "mvc", [1.0], 10, "law"),
-        (["a"], Spelled(LAW), [1.0], 10, "at least 2 texts, got 1"),
-        (["a", "b"], Spelled(LAW), [-1.0], 10, "epsilon"),
-        (["a", "b"], Spelled(LAW), [1.0], 0, "trials"),
+        (["a", "b"], "mvc", [1.0], 10, ("EPS-A079",)),
+        (["a"], Spelled(LAW), [1.0], 10, ("EPS-A080", "2", "1")),
+        (["a", "b"], Spelled(LAW), [-1.0], 10, ("EPS-C033", "epsilon")),
+        (["a", "b"], Spelled(LAW), [1.0], 0, ("EPS-A178", "trials")),
     ],
 )
 def test_bad_input_is_one_clear_error(
-    texts: list[str], mechanism: Any, epsilons: list[float], trials: int, complaint: str
+    texts: list[str], mechanism: Any, epsilons: list[float], trials: int, refusal: tuple[str, ...]
 ) -> None:
-    with pytest.raises(UserError, match=complaint):
+    with refused(*refusal):
         epsilometer.exact_loss(texts, mechanism, epsilons, trials=trials, design=UNIFORM)
 
 

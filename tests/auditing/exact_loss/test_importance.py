@@ -27,11 +27,11 @@ from epsilometer.auditing.exact_loss.importance import (
 from epsilometer.auditing.exact_loss.measuring import measure
 from epsilometer.auditing.exact_loss.pairs import Pairs
 from epsilometer.core.between import Between, tilted
-from epsilometer.core.errors import UserError
 from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
+from tests.support.refusals import refused
 
 SURE = 1e-9  # alpha of intervals, the probability of a false alarm
 OUTPUTS = 4
@@ -216,7 +216,15 @@ def test_stopping_at_a_width_costs_no_coverage() -> None:
     assert missed <= stats.binom.isf(1e-9, runs, alpha)
 
 
-@pytest.mark.parametrize("settings", [{"width": 0}, {"first": 0}, {"first": 300, "draws": 200}, {"alpha": 1}])
-def test_settings_outside_their_range_are_refused(settings: dict[str, float]) -> None:
-    with pytest.raises(UserError, match="must be"):
+@pytest.mark.parametrize(
+    ("settings", "refusal"),
+    [
+        ({"width": 0}, ("EPS-A082", "width", "0")),
+        ({"first": 0}, ("EPS-A083", "first", "10000", "0")),
+        ({"first": 300, "draws": 200}, ("EPS-A083", "first", "200", "300")),
+        ({"alpha": 1}, ("EPS-A084", "alpha", "1")),
+    ],
+)
+def test_settings_outside_their_range_are_refused(settings: dict[str, float], refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
         Sampling(**settings)

@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all, rewrite_blocks
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Guarantee, check_epsilons
 from epsilometer.core.mechanism import FunctionMechanism, Latents, Mechanism, Repeated, Rewrites, build_mechanism
 from epsilometer.core.outcomes import FOUND, NOTHING, Outcomes
@@ -110,17 +109,25 @@ class Careless:
 
 
 @pytest.mark.parametrize(
-    ("rewrites", "message"),
-    [(["a", "b"], "returned 2 texts for 300"), ([None], "returned NoneType for text"), ([3], "returned int for text")],
+    ("rewrites", "refusal"),
+    [(["a", "b"], ("EPS-A182", "2", "300")), ([None], ("EPS-A183", "NoneType")), ([3], ("EPS-A183", "int"))],
 )
-def test_careless_mechanisms_are_refused(rewrites: list, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_careless_mechanisms_are_refused(rewrites: list, refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
         rewrite_all(Careless(rewrites), job())
 
 
-@pytest.mark.parametrize("bad", [[1, -2.0], [1, float("nan")], [], [1, 1]])
-def test_epsilons_are_checked_with_their_place(bad: list[float]) -> None:
-    with pytest.raises(UserError, match="epsilon"):
+@pytest.mark.parametrize(
+    ("bad", "refusal"),
+    [
+        ([1, -2.0], ("EPS-C033", "mechanisms.x.epsilons[1]", "-2.0")),
+        ([1, float("nan")], ("EPS-C033", "mechanisms.x.epsilons[1]", "nan")),
+        ([], ("EPS-C032", "mechanisms.x.epsilons")),
+        ([1, 1], ("EPS-C035", "mechanisms.x.epsilons", "1, 1")),
+    ],
+)
+def test_epsilons_are_checked_with_their_place(bad: list[float], refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
         check_epsilons(bad, "mechanisms.x.epsilons")
 
 
@@ -309,13 +316,20 @@ def test_outcomes_stay_with_their_texts_through_blocks() -> None:
         assert block.rewrites[0].outcomes.table().equals(whole.outcomes.take(block.rows).table())
 
 
-@pytest.mark.parametrize(("status", "changed", "many"), [(FOUND, 0, 1), (NOTHING, 1, 1), (NOTHING, 0, 2)])
-def test_an_unchanged_text_is_never_a_success(status: str, changed: int, many: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "changed", "many", "refusal"),
+    [
+        (FOUND, 0, 1, ("EPS-A186", "text 1 of 20")),
+        (NOTHING, 1, 1, ("EPS-A186", "text 1 of 20")),
+        (NOTHING, 0, 2, ("EPS-A185", "600", "300")),
+    ],
+)
+def test_an_unchanged_text_is_never_a_success(status: str, changed: int, many: int, refusal: tuple[str, ...]) -> None:
     def rewrite(texts: list[str], epsilon: float, noise: Noise) -> Rewrites:
         count = np.zeros(many * len(texts), np.int64)
         return Rewrites(texts, outcomes=Outcomes([status] * len(count), count + changed, count, count, count))
 
-    with pytest.raises(UserError, match=r"unchanged and calls it 'found'|outcomes for"):
+    with refused(*refusal):
         rewrite_all(SimpleNamespace(rewrite=rewrite, guarantee=lambda epsilon: None), job())  # type: ignore[arg-type]
 
 

@@ -8,7 +8,6 @@ from scipy.stats import chisquare
 
 from epsilometer.auditing.trials import sampling
 from epsilometer.auditing.trials.sampling import matched, of_all, sample, variety
-from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from tests.support.refusals import refused
 
@@ -145,10 +144,11 @@ def test_large_pools_go_by_blocks(k: int, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("count", "k", "message"), [(0, 2, "trials must be >= 1"), (5, 1, "candidates"), (5, 6, "number of distinct texts")]
+    ("count", "k", "refusal"),
+    [(0, 2, ("EPS-A178", "trials", "1")), (5, 1, ("EPS-A189", "candidates")), (5, 6, ("EPS-A189", "(5)", "6"))],
 )
-def test_values_out_of_range(count: int, k: int, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_values_out_of_range(count: int, k: int, refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
         sample(embeddings(5), count, k)
 
 

@@ -20,13 +20,13 @@ from epsilometer.auditing.trials.design import Design
 from epsilometer.cells.calibrating.losses import Search
 from epsilometer.cells.tables import exact_path
 from epsilometer.core import tables
-from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.calibrating import calibrate_cells
 from epsilometer.pipeline.params import read
 from epsilometer.pipeline.stages import exact
 from epsilometer.text.vectors import WordVectors
 from tests.support.commands import call
+from tests.support.refusals import refused
 
 TEXTS = ["play a song", "book a flight", "show me trains", "sing"]
 UNIFORM = Design(temperature=0)  # needs no embeddings
@@ -165,16 +165,16 @@ def test_a_cell_goes_back_to_the_epsilon_of_its_exact_loss(project: None, capsys
 
 
 @pytest.mark.parametrize(
-    ("search", "target", "said"),
+    ("search", "target", "refusal"),
     [
-        ({"measure": "median"}, 1.0, "measure must be one of sampled, attribute, average, worst, delta"),
-        ({"measure": "delta"}, 0.1, r"measure delta needs a level in nats; give it as `at` \(--at\)"),
-        ({"measure": "average", "at": 1.0}, 1.0, r"is the level of measure delta, got 1.0 for average; leave it out"),
-        ({"at": 1.0}, 1.0, "is the level of measure delta, got 1.0 for sampled; leave it out"),
-        ({"measure": "delta", "at": -1.0}, 0.1, "level of delta must be a finite number >= 0"),
-        ({"measure": "delta", "at": 1.0}, 2.0, "the target must be between 0 and 1, got 2"),
+        ({"measure": "median"}, 1.0, ("EPS-S062", "measure")),
+        ({"measure": "delta"}, 0.1, ("EPS-S053", "measure", "delta", "--at")),
+        ({"measure": "average", "at": 1.0}, 1.0, ("EPS-S054", "at", "1.0", "average")),
+        ({"at": 1.0}, 1.0, ("EPS-S054", "at", "1.0", "sampled")),
+        ({"measure": "delta", "at": -1.0}, 0.1, ("EPS-S056", "delta", "0")),
+        ({"measure": "delta", "at": 1.0}, 2.0, ("EPS-S057", "0", "1", "2")),
     ],
 )
-def test_mistakes(search: dict[str, Any], target: float, said: str, project: None) -> None:
-    with pytest.raises(UserError, match=said):
+def test_mistakes(search: dict[str, Any], target: float, refusal: tuple[str, ...], project: None) -> None:
+    with refused(*refusal):
         list(calibrate_cells(read(), target, Search(**search)))

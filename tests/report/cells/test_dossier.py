@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from pydantic import ValidationError
 
 from epsilometer.auditing.decisions.decide import ALL
 from epsilometer.auditing.estimation.successes import success_bound
@@ -17,7 +18,6 @@ from epsilometer.auditing.schemas import DECISIONS, EXACT, EXACT_CURVES, LEAKAGE
 from epsilometer.auditing.worth.releases import STANDING
 from epsilometer.cells.tables import curves_path, decisions_path, exact_path
 from epsilometer.core import tables
-from epsilometer.core.errors import UserError
 from epsilometer.core.rounding import DOWN, UP
 from epsilometer.pipeline import composing, params
 from epsilometer.pipeline import dossier as files
@@ -156,7 +156,7 @@ def test_several_texts_of_a_person_are_confirmed_and_need_a_bound_of_their_own()
     assert page._person(None, [loss], {"largest": None}) == page.Person(
         texts=1, confirmed=False, at_most=per_100(success_bound(0.4, 2)), holds=True
     )
-    with pytest.raises(UserError, match="texts per person must be at least 1, got 0; leave it out to assume 1"):
+    with refused("EPS-S118", "1", "0"):
         page._person(0, [loss], {"largest": None})
     two = page._person(2, [loss], {"largest": 1.9})
     assert (two.texts, two.confirmed, two.holds) == (2, True, True)
@@ -303,8 +303,9 @@ def test_the_twin_keeps_its_schema(project: Path) -> None:
     assert twin["schema"] == "epsilometer/dossier/4"
     assert page.Dossier.model_validate(twin) == of(project)
     assert set(page.schema()["properties"]) == set(twin)
-    with pytest.raises(ValueError, match="Extra inputs"):
+    with pytest.raises(ValidationError) as caught:
         page.Dossier.model_validate(twin | {"more": 1})
+    assert [(item["loc"], item["type"]) for item in caught.value.errors()] == [(("more",), "extra_forbidden")]
 
 
 def test_figures_show_on_which_side_of_a_limit_they_lie() -> None:
