@@ -11,10 +11,10 @@ from epsilometer.auditing.schemas import CEILINGS, ESTIMATES, EXACT, POSSIBLE, S
 from epsilometer.cells.reading import trials as read_trials
 from epsilometer.cells.tables import exact_path, possible_path, sets_path
 from epsilometer.core import tables
-from epsilometer.core.errors import UserError
 from epsilometer.pipeline.params import read
 from epsilometer.pipeline.stages import attack, ceilings, embed, estimate, exact, prepare, rewrite, similarity, trials
 from epsilometer.project.paths import inside
+from tests.support.refusals import refused
 from tests.support.small_audit import leaks
 
 SETS_DRAWN = 30
@@ -117,18 +117,18 @@ def test_an_audit_of_pairs_has_no_ceilings(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "message"),
+    ("before", "after", "refusal"),
     [
-        ("candidates: 2", "candidates: 3", "candidates must be 2 where trials are of sets"),
-        ("size: 6", "size: 13", "size"),
-        ("size: 6", "size: 1", "size"),
+        ("candidates: 2", "candidates: 3", ("EPS-P060", "trials.candidates", "2", "datasets.songs.sets")),
+        ("size: 6", "size: 13", ("EPS-P060", "datasets.songs.sets.size", "13")),
+        ("size: 6", "size: 1", ("EPS-P060", "datasets.songs.sets.size", "1")),
     ],
 )
 def test_sets_that_no_ceiling_is_known_for_are_refused(
-    project: Path, tmp_path: Path, before: str, after: str, message: str
+    project: Path, tmp_path: Path, before: str, after: str, refusal: tuple[str, ...]
 ) -> None:
     (tmp_path / "params.yaml").write_text((project / "params.yaml").read_text().replace(before, after))
-    with pytest.raises(UserError, match=message):
+    with refused(*refusal):
         read(tmp_path / "params.yaml")
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import yaml
 
-from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.adept import ADePT
 from epsilometer.mechanisms.latents.dp_bart import DPBART
@@ -18,6 +17,7 @@ from epsilometer.pipeline.stages import build
 from epsilometer.runtime import checksums
 from tests.support import tiny_models
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 
 @pytest.fixture
@@ -74,16 +74,20 @@ def test_a_model_for_noisy_states(settings: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "entry", "message"),
+    ("kind", "entry", "refusal"),
     [
-        ("autoencoders", {"training": {"step": 5}}, "did you mean 'steps'"),
-        ("autoencoders", {"shape": {"clip": 0}}, r"autoencoders\.tiny\.shape\.clip: .*greater than 0"),
-        ("noise_aware", {"model": "bart", "training": {}}, "the setting 'variant' is missing"),
-        ("noise_aware", {"model": "bart", "training": {"variant": "pr", "clip": -1}}, "greater than 0"),
-        ("noise_aware", {"model": "./none", "training": {"variant": "pr"}}, "not found"),
+        ("autoencoders", {"training": {"step": 5}}, ("EPS-C022", "autoencoders.tiny.training", "steps", "'step'")),
+        ("autoencoders", {"shape": {"clip": 0}}, ("EPS-C015", "autoencoders.tiny.shape.clip", "0")),
+        ("noise_aware", {"model": "bart", "training": {}}, ("EPS-C014", "noise_aware.tiny.training", "variant")),
+        (
+            "noise_aware",
+            {"model": "bart", "training": {"variant": "pr", "clip": -1}},
+            ("EPS-C015", "noise_aware.tiny.training.clip", "0", "-1"),
+        ),
+        ("noise_aware", {"model": "./none", "training": {"variant": "pr"}}, ("EPS-N052", "./none")),
     ],
 )
-def test_wrong_settings(settings: dict[str, Any], kind: str, entry: dict, message: str) -> None:
+def test_wrong_settings(settings: dict[str, Any], kind: str, entry: dict, refusal: tuple[str, ...]) -> None:
     write(settings, **{kind: entry})
-    with pytest.raises(UserError, match=message):
+    with refused(*refusal, whole=False):
         build.main(f"{kind}-tiny")

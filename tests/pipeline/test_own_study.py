@@ -15,13 +15,13 @@ import pytest
 import yaml
 
 import epsilometer
-from epsilometer.core.errors import UserError
 from epsilometer.core.study import studies
 from epsilometer.pipeline import bodies, composing, module
 from epsilometer.pipeline.params import params_type, read
 from epsilometer.pipeline.stages import code, prepare
 from epsilometer.pipeline.stages import report as report_stage
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 PARAMS = """
 audit: {seed: 0}
@@ -88,14 +88,14 @@ def test_its_stage_runs_and_the_report_shows_its_section(site: Path) -> None:
 
 
 def test_its_settings_are_checked_with_the_others(site: Path) -> None:
-    for section, message in (
-        ("lengths: {talk: {dataset: tolk}}", "unknown data set in lengths.talk"),
-        ("lengths: {talk: {}}", "lengths.talk.dataset: missing; add it"),
-        ("lengths: {}", "needs an entry in at least one of these sections: .*cells, .*lengths"),
-        ("length: {}", "length"),
+    for section, values in (
+        ("lengths: {talk: {dataset: tolk}}", ("lengths.talk.dataset", "tolk")),
+        ("lengths: {talk: {}}", ("lengths.talk.dataset: missing",)),
+        ("lengths: {}", ("questions, cells, ", ", lengths, ")),
+        ("length: {}", ("'length'", "'lengths'")),
     ):
         Path("params.yaml").write_text(PARAMS.replace("lengths: {talk: {dataset: talk}}", section))
-        with pytest.raises(UserError, match=message):
+        with refused("EPS-P060", *values):
             read()
 
 
@@ -112,16 +112,16 @@ def test_its_command_is_one_of_epsilometer(site: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "before", "after", "message"),
+    ("file", "before", "after", "refusal"),
     [
-        ("params.py", "lengths: Mapping", "sent: Mapping", "both have 'sent' in params.yaml"),
-        ("stages.yaml", "lengths:\n  foreach", "prepare:\n  foreach", "has a stage prepare, which exists already"),
+        ("params.py", "lengths: Mapping", "sent: Mapping", ("EPS-P071", "sent", "params.yaml")),
+        ("stages.yaml", "lengths:\n  foreach", "prepare:\n  foreach", ("EPS-P070", "epsilometer_lengths", "prepare")),
     ],
 )
-def test_it_replaces_nothing(site: Path, file: str, before: str, after: str, message: str) -> None:
+def test_it_replaces_nothing(site: Path, file: str, before: str, after: str, refusal: tuple[str, ...]) -> None:
     path = site / "epsilometer_lengths" / file
     path.write_text(path.read_text().replace(before, after))
-    with pytest.raises(UserError, match=message):
+    with refused(*refusal):
         composing.compose(read())
 
 

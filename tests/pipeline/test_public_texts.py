@@ -14,7 +14,6 @@ from epsilometer.cells.params import PublicCorpus
 from epsilometer.cells.public_texts import public_texts
 from epsilometer.cells.reading import rewrites
 from epsilometer.cells.tables import stated_path
-from epsilometer.core.errors import UserError
 from epsilometer.corpora.parts import PUBLIC
 from epsilometer.corpora.synthetic import generate
 from epsilometer.mechanisms.selection.shared.public_exemplars import ExemplarSet
@@ -130,35 +129,47 @@ def test_audited_texts_among_the_public_ones_end_the_run(project: Path) -> None:
         texts = audited_texts(params, "whole")
         shared = {*texts} & {*prepared("requests").filter(split=PUBLIC)["text"]}
         assert len(shared) > 10
-        with pytest.raises(
-            UserError, match=f"{len(shared)} of the {len(texts)} texts are also among the mechanism's public texts"
-        ):
+        with refused("EPS-A054", str(len(shared)), str(len(texts))):
             rewrite.main("whole-exemplars")
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "message"),
+    ("before", "after", "refusal"),
     [
-        ("dataset: requests}, s", "dataset: request}, s", "unknown data set in exemplars.requests.corpus.dataset"),
-        ("    public_part: 0.3\n", "", "requests has no public part; give it one"),
-        ("public_part: 0.3", "public_part: 1", "public_part: .*less than 1"),
-        ("public_part: 0.3", "public_part: 0", "public_part: .*greater than 0"),
-        ("use: train", "use: public", "use must be another split than 'public'"),
-        ("dataset: requests}, s", "dataset: requests, count: 5}, s", "count has no effect together with dataset"),
-        ("corpus: {source: /", "corpus: {source: /other", "source must be that of datasets.requests"),
+        (
+            "dataset: requests}, s",
+            "dataset: request}, s",
+            ("EPS-P060", "exemplars.requests.corpus.dataset", "'request'"),
+        ),
+        ("    public_part: 0.3\n", "", ("EPS-P060", "exemplars.requests.corpus.dataset", "public_part: 0.2")),
+        ("public_part: 0.3", "public_part: 1", ("EPS-P060", "datasets.requests.public_part", "1")),
+        ("public_part: 0.3", "public_part: 0", ("EPS-P060", "datasets.requests.public_part", "0")),
+        ("use: train", "use: public", ("EPS-P060", "datasets.requests", "use", "'public'")),
+        (
+            "dataset: requests}, s",
+            "dataset: requests, count: 5}, s",
+            ("EPS-P060", "exemplars.requests.corpus", "count", "dataset"),
+        ),
+        (
+            "corpus: {source: /",
+            "corpus: {source: /other",
+            ("EPS-P060", "exemplars.requests.corpus.source", "datasets.requests,"),
+        ),
     ],
 )
-def test_a_public_part_that_is_none_is_refused(tmp_path: Path, before: str, after: str, message: str) -> None:
+def test_a_public_part_that_is_none_is_refused(
+    tmp_path: Path, before: str, after: str, refusal: tuple[str, ...]
+) -> None:
     assert before in PROJECT
     (tmp_path / "params.yaml").write_text(PROJECT.replace(before, after))
-    with pytest.raises(UserError, match=message):
+    with refused(*refusal):
         read_params(tmp_path / "params.yaml")
 
 
-@pytest.mark.parametrize(("share", "message"), [(1e-9, "makes 0 public"), (1 - 1e-9, "must leave texts on both sides")])
-def test_a_share_that_leaves_a_part_empty_is_refused(tmp_path: Path, share: float, message: str) -> None:
+@pytest.mark.parametrize(("share", "refusal"), [(1e-9, ("EPS-P054", "1e-09")), (1 - 1e-9, ("EPS-P054", "1 of 240"))])
+def test_a_share_that_leaves_a_part_empty_is_refused(tmp_path: Path, share: float, refusal: tuple[str, ...]) -> None:
     (tmp_path / "params.yaml").write_text(PROJECT.replace("0.3", f"{share:.12f}"))
-    with pytest.raises(UserError, match=message):
+    with refused(*refusal):
         corpus(read_params(tmp_path / "params.yaml"), "requests")
 
 

@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 import yaml
 
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.anonymisers.adversarial_back_translation import AdversarialBackTranslation
@@ -23,6 +22,7 @@ from epsilometer.studies.anonymity.parts import AUXILIARIES, parted
 from epsilometer.studies.anonymity.stages import rewriters
 from tests.support import tiny_models
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 
 ENTRY = {
     "dataset": "songs",
@@ -102,21 +102,24 @@ def test_a_stage_that_was_killed_makes_no_round_trip_again_and_ends_with_the_sam
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "refusal"),
     [
-        ({"attribute": "mood"}, "label in rewriters.songs.attribute 'mood'"),
-        ({"dataset": "song"}, "data set in rewriters.songs.dataset 'song'"),
+        ({"attribute": "mood"}, ("EPS-P060", "rewriters.songs.attribute", "mood")),
+        ({"dataset": "song"}, ("EPS-P060", "rewriters.songs.dataset", "'song'")),
         (
             {"dataset": "queries", "attribute": "intent"},
-            "texts of queries, which has no auxiliaries",
+            ("EPS-P060", "rewriters.songs", "queries"),
         ),
-        ({"model": "elsewhere"}, r"rewriters\.songs\.model must be data/models/NAME"),
-        ({"round_trip": {"mechanism": "round_trips"}}, "round_trips"),
-        ({"training": {"epochs": 1}}, "unknown setting in rewriters.songs.training 'epochs'"),
-        ({"training": {"rewriter_epochs": 0, "joint_epochs": 0}}, "are both 0"),
+        ({"model": "elsewhere"}, ("EPS-P060", "rewriters.songs.model", "data/models/NAME", "elsewhere")),
+        ({"round_trip": {"mechanism": "round_trips"}}, ("EPS-P060", "rewriters.songs.round_trip", "round_trips")),
+        ({"training": {"epochs": 1}}, ("EPS-C022", "rewriters.songs.training", "epochs")),
+        (
+            {"training": {"rewriter_epochs": 0, "joint_epochs": 0}},
+            ("EPS-C015", "rewriters.songs.training", "rewriter_epochs", "joint_epochs"),
+        ),
     ],
 )
-def test_wrong_settings(project: dict[str, Any], changes: dict[str, Any], message: str) -> None:
+def test_wrong_settings(project: dict[str, Any], changes: dict[str, Any], refusal: tuple[str, ...]) -> None:
     write(project, **changes)
-    with pytest.raises(UserError, match=message):
+    with refused(*refusal):
         rewriters.main("songs")

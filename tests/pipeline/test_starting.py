@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from epsilometer.core.component import EMBEDDED
-from epsilometer.core.errors import UserError
 from epsilometer.pipeline import checking, params, starting
 from epsilometer.pipeline.composing import compose
 from epsilometer.pipeline.starting import renew, start
@@ -139,9 +138,8 @@ def test_a_folder_that_others_can_fill_is_refused(tmp_path, monkeypatch, others)
     else:
         folder.symlink_to(target)
         os.lchown(folder, 65534, 65534)
-    with pytest.raises(
-        UserError, match="can be written by every user" if others == "open" else "another user, number 65534"
-    ):
+    refusal = ("EPS-C056", "0777") if others == "open" else ("EPS-C055", "65534")
+    with refused(*refusal, str(folder)):
         start(folder, None, "text", "identity")
     assert not list(folder.iterdir())
 

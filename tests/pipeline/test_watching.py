@@ -20,6 +20,7 @@ from epsilometer.pipeline.watching import Watch, alone, newer_packages
 from epsilometer.reaudit import baseline, history, sources
 from epsilometer.reaudit.sources import Source
 from tests.support.commands import call
+from tests.support.refusals import refused
 from tests.support.toy import Toy
 from tests.support.waiting import finished, wait_for
 
@@ -141,7 +142,7 @@ def test_a_server_that_refuses_is_asked_at_the_next_look(watched: Watched) -> No
 def test_two_watches_of_a_folder_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(baseline, "read", lambda: None)
-    with alone(), pytest.raises(UserError, match="watches this folder already; end that watch first"), alone():
+    with alone(), refused("EPS-P076"), alone():
         pass
     with alone():
         pass

@@ -155,22 +155,22 @@ def test_held_out_pieces_count_as_likeliest_or_among_five(corpus: Path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "named"),
     [
-        (["--only", "gpt5"], "--only must be one of minilm-seq2seq, judge, .*got 'gpt5'"),
-        (["--minutes", "0"], "--minutes must be > 0, got 0"),
-        (["--minutes", "-1"], "--minutes must be > 0, got -1"),
-        (["--corpus", "absent.txt"], r"absent.txt is not a file; expected a UTF-8 text file with one text on"),
-        (["--pairs", "absent.tsv"], r"absent.tsv is not a file; expected .* separated by a tab"),
+        (["--only", "gpt5"], "--only .*minilm-seq2seq, judge, .*'gpt5'"),
+        (["--minutes", "0"], "--minutes .* 0$"),
+        (["--minutes", "-1"], "--minutes .* -1$"),
+        (["--corpus", "absent.txt"], r"absent\.txt .*\.txt\.xz"),
+        (["--pairs", "absent.tsv"], r"absent\.tsv .*\.tsv\.xz"),
     ],
 )
 def test_what_the_task_refuses(
-    words: list[str], message: str, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[str], named: str, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pretrain, "_device", lambda: ("cpu", "test"))
     files = ["--corpus", str(corpus / "corpus.txt"), "--pairs", str(corpus / "pairs.tsv")]
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(UserError, match=named):
         pretrain.main(*files, *words)
     assert not (tmp_path / "data/embedded").exists()
 
@@ -185,14 +185,14 @@ def test_files_are_read_in_their_format_only(corpus: Path, tmp_path: Path) -> No
         strict=True,
     ):
         assert np.array_equal(left.columns[0].values, other.columns[0].values)
-    for content, columns, message in (
-        (b"one column\n", 2, "line 1: 1 columns"),
-        (b"a\tb\tc\n", 2, "line 1: 3 columns"),
-        (b"\xff\xfe\n", 1, "cannot be read .UnicodeDecodeError."),
-        (b"too few texts\n", 1, "too few texts"),
+    for content, columns, named in (
+        (b"one column\n", 2, "bad, line 1: 1 "),
+        (b"a\tb\tc\n", 2, "bad, line 1: 3 "),
+        (b"\xff\xfe\n", 1, "bad .*UnicodeDecodeError"),
+        (b"too few texts\n", 1, "bad .* 3 to 64 "),
     ):
         (tmp_path / "bad").write_bytes(content)
-        with pytest.raises(UserError, match=message):
+        with pytest.raises(UserError, match=named):
             texts.read(tmp_path / "bad", columns, tokenizer, tmp_path)
 
 

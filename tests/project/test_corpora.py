@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 import yaml
 
-from epsilometer.core.errors import UserError
 from epsilometer.pipeline.params import read
 from epsilometer.project.corpora import corpus
 from tests.support.places import ROOT
@@ -34,15 +33,15 @@ def test_classes_are_merged_and_the_others_have_no_label(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("merge", "message"),
+    ("merge", "refusal"),
     [
-        ({"rating": {"good": [4, 5, 6], "bad": [1]}}, "unknown class in datasets.reviews.merge.rating '6'"),
-        ({"stars": {"good": [4, 5]}}, "unknown label in datasets.reviews.merge 'stars'"),
-        ({"rating": {"good": [4, 5], "bad": [1, 4]}}, "class '4' is in two classes; name it once"),
+        ({"rating": {"good": [4, 5, 6], "bad": [1]}}, ("EPS-C022", "datasets.reviews.merge.rating", "'6'")),
+        ({"stars": {"good": [4, 5]}}, ("EPS-C022", "datasets.reviews.merge", "stars")),
+        ({"rating": {"good": [4, 5], "bad": [1, 4]}}, ("EPS-P060", "datasets.reviews.merge", "'4'")),
     ],
 )
-def test_what_cannot_be_merged_is_refused(merge: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=message):
+def test_what_cannot_be_merged_is_refused(merge: dict[str, Any], refusal: tuple[str, ...], tmp_path: Path) -> None:
+    with refused(*refusal):
         labels(tmp_path, merge)
 
 
@@ -64,14 +63,16 @@ def test_a_pair_keeps_its_sides_beside_the_joined_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "message"),
+    ("answers", "refusal"),
     [
-        (["yes", None, "no"], "row 2 of 3 has no word in 'answered', but a pair needs both sides"),
-        (["", " \t", "yes", "?!", None], "rows 1, 2, 4 and 1 more of 5 have no word in 'answered'"),
+        (["yes", None, "no"], ("EPS-D047", "row 2 of 3", "answered")),
+        (["", " \t", "yes", "?!", None], ("EPS-D047", "1", "2", "4", "5", "answered")),
     ],
 )
-def test_a_pair_without_one_of_its_sides_is_refused(answers: list[str | None], message: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=message):
+def test_a_pair_without_one_of_its_sides_is_refused(
+    answers: list[str | None], refusal: tuple[str, ...], tmp_path: Path
+) -> None:
+    with refused(*refusal):
         pairs(tmp_path, answers)
 
 
@@ -112,13 +113,13 @@ def test_chunks_of_no_column_agree_in_labels_and_split_alone(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "refusal"),
     [
-        ({"chunks": {"texts": 1}}, "chunks.texts"),
-        ({"chunks": {"texts": 2, "of": ["page"]}}, "page"),
-        ({"text": ["text", "essay"], "pair": True}, "pairs cannot be joined"),
+        ({"chunks": {"texts": 1}}, ("EPS-P060", "chunks.texts", "1")),
+        ({"chunks": {"texts": 2, "of": ["page"]}}, ("EPS-C025", "page")),
+        ({"text": ["text", "essay"], "pair": True}, ("EPS-P060", "datasets.reviews", "chunks", "pair")),
     ],
 )
-def test_what_cannot_be_joined_is_refused(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=said):
+def test_what_cannot_be_joined_is_refused(changes: dict[str, Any], refusal: tuple[str, ...], tmp_path: Path) -> None:
+    with refused(*refusal):
         chunks(tmp_path, **changes)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from epsilometer.core.component import shipped
-from epsilometer.core.errors import UserError
 from epsilometer.project.plain_words import BEGINNING, plain_words
+from tests.support.refusals import refused
 
 # Technical words that a reader without statistics would not understand.
 JARGON = re.compile(
@@ -35,5 +35,5 @@ def test_a_file_of_ones_own_may_say_it_or_not(tmp_path: Path) -> None:
     mine.write_text("def rewrite(text, rng):\n    return text\n")
     assert plain_words(mine) is None
     mine.write_text("def rewrite(")
-    with pytest.raises(UserError, match="correct the code"):
+    with refused("EPS-C037", "mine.py, line 1"):
         plain_words(mine)

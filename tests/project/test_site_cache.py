@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.pipeline.starting import start
 from epsilometer.project.site_cache import NAME, VARIABLE, keep_private
 from tests.support.dvc_project import make_project
@@ -124,13 +123,13 @@ def test_a_folder_that_somebody_else_can_write_is_refused(tmp_path: Path, place:
     folder = tmp_path / place
     if how == "mode":
         folder.chmod(0o777)
-        reason = "can be written by other users \\(mode 0777\\)"
+        refusal = ("EPS-P069", "0777")
     elif os.geteuid() == 0:
         os.chown(folder, NOBODY, NOBODY)
-        reason = f"belongs to another user, number {NOBODY}"
+        refusal = ("EPS-P068", str(NOBODY))
     else:
         pytest.skip("only root can give a folder away")
-    with pytest.raises(UserError, match=f"^{folder} in DVC's site cache {reason}.*; delete it"):
+    with refused(*refusal, f"{folder} in "):
         keep_private(tmp_path)
     if place != NAME:
         return  # a run checks all of them in the same way
@@ -161,7 +160,7 @@ def test_a_folder_that_the_user_names_is_looked_at_too(tmp_path: Path, monkeypat
     monkeypatch.setenv(VARIABLE, str(named))
     keep_private(tmp_path / "project")
     named.chmod(0o777)
-    with pytest.raises(UserError, match=f"^{named} in DVC's site cache can be written by other users"):
+    with refused("EPS-P069", str(named)):
         keep_private(tmp_path / "project")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from epsilometer.auditing.attributes.attackers import UNUSABLE, ask
 from epsilometer.auditing.attributes.released import Released
@@ -77,6 +78,7 @@ def test_rewrites_of_private_texts_reach_no_endpoint(server: Server) -> None:
     with refused("EPS-N003"):
         LLMInference(model="m", endpoint=True).infer(["a"], "country", CLASSES)
     assert not server.requests
-    with pytest.raises(ValueError, match=r"or contain \{classes\}"):
+    with pytest.raises(ValidationError, match=r"\{classes\}") as caught:
         LLMInference(model="m", prompt="Who wrote this?")
+    assert [item["loc"] for item in caught.value.errors()] == [("prompt",)]
     assert all("{classes}" in prompt for prompt in PROMPTS.values())

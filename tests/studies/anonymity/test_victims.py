@@ -12,13 +12,13 @@ import pytest
 
 from epsilometer.auditing.attributes.attackers import ADAPTIVE, AUGMENTED, FOLDED, Learned, Learners, detect, infer
 from epsilometer.auditing.attributes.released import Released
-from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import TRANSFORMER, Classifier, Examples
 from epsilometer.models.classifiers.linear import Linear
 from epsilometer.studies.anonymity import victims
 from epsilometer.studies.anonymity.params import Training
 from tests.support.marked import rewritten, swapped, texts
+from tests.support.refusals import refused
 
 TRAINING, TEST = rewritten(texts(200, 5_000), swapped), rewritten(texts(40, 0), swapped)
 
@@ -111,7 +111,7 @@ def test_equal_rewrites_of_different_texts_are_no_group(learned: Trainings) -> N
 def test_examples_of_which_none_can_be_held_out_are_refused(learned: Trainings) -> None:
     alone = replace(TRAINING.clean("gender"), groups=["an author"] * len(TRAINING))
     for examples, leaves in ((alone, "200 to train on"), (TRAINING.clean("gender").take([*range(8)]), "8 to train on")):
-        with pytest.raises(UserError, match=f"epochs is 3, .* label 'gender' this leaves {leaves} .* and 0 held out"):
+        with refused("EPS-S048", "3", "gender", str(leaves)):
             learn("transformer", examples)
         victims.check_divided(params(kinds=["linear"]), "gender", examples)
     assert not learned

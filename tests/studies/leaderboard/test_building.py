@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from epsilometer.core.errors import UserError
 from epsilometer.project.sections import Dataset
 from epsilometer.studies.leaderboard.building import build
 from epsilometer.studies.leaderboard.params import Leaderboard, LeaderboardParams
+from tests.support.refusals import refused
 
 ENDPOINT = """
 from epsilometer.core.component import component
@@ -19,7 +19,7 @@ from epsilometer.core.errors import UserError
 class Endpoint:
     def check(self, public):
         if not public:
-            raise UserError("an endpoint sees public texts alone")
+            raise UserError("an endpoint sees public texts alone", "OWN-1")
 
     def guarantee(self, epsilon):
         return None
@@ -44,5 +44,5 @@ def test_a_mechanism_that_must_not_see_private_texts_is_refused_before_it_does(p
     if public:
         build(params, "songs-endpoint-1")
     else:
-        with pytest.raises(UserError, match="sees public texts alone"):
+        with refused("OWN-1"):
             build(params, "songs-endpoint-1")

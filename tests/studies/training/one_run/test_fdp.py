@@ -12,9 +12,9 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from epsilometer.auditing.estimation import coins as steinke
-from epsilometer.core.errors import UserError
 from epsilometer.studies.training.one_run.fdp import Counts, Profile, at_delta, gaussian, p_value, proved, refuted
 from tests.support.profiles import least_share
+from tests.support.refusals import refused
 
 
 def by_definition(right: int, guesses: int, coins: int, claim: Profile, *, level: float) -> bool:
@@ -163,7 +163,15 @@ def test_of_several_numbers_of_guesses_the_best_counts() -> None:
     assert both == pytest.approx(max(each), rel=3e-3)
 
 
-@pytest.mark.parametrize(("epsilons", "deltas"), [([], []), ([1.0], []), ([-1.0], [0.1]), ([1.0], [1.5])])
-def test_what_is_no_profile_is_refused(epsilons: list[float], deltas: list[float]) -> None:
-    with pytest.raises(UserError, match="a profile"):
+@pytest.mark.parametrize(
+    ("epsilons", "deltas", "refusal"),
+    [
+        ([], [], ("EPS-A132", "0 and 0")),
+        ([1.0], [], ("EPS-A132", "0 and 1")),
+        ([-1.0], [0.1], ("EPS-A133", "-1.0", "0.1")),
+        ([1.0], [1.5], ("EPS-A133", "1.0", "1.5")),
+    ],
+)
+def test_what_is_no_profile_is_refused(epsilons: list[float], deltas: list[float], refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
         Profile(epsilons, deltas)

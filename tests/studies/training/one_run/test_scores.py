@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 import epsilometer
-from epsilometer.core.errors import UserError
 from epsilometer.studies.training.one_run.fdp import gaussian
 from epsilometer.studies.training.one_run.scores import BOUNDS, Judging, gaussian_epsilon, judged, ordered
+from tests.support.refusals import refused
 
 
 def canaries(count: int, mu: float, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -82,19 +82,19 @@ def test_scores_the_wrong_way_round_are_named(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    ("included", "excluded", "settings", "message"),
+    ("included", "excluded", "settings", "refusal"),
     [
-        ([1.0, np.nan], [0.0, 0.0], {}, "included must be a list of numbers"),
-        ([[1.0]], [0.0], {}, "included must be a list of numbers"),
-        (np.ones(100), np.zeros(2), {}, "100 canaries were included and 2 excluded"),
-        ([], [], {}, "no canaries"),
-        (np.ones(40), np.ones(40), {}, "the same score"),
-        ([1.0, 2.0], [0.0, 0.0], {"delta": 1.0}, "delta must be in"),
-        ([1.0, 2.0], [0.0, 0.0], {"alpha": 0.0}, "alpha must be in"),
-        ([1.0, 2.0], [0.0, 0.0], {"guesses": 5}, "guesses must be from 1 to the number of canaries, 4, got 5"),
-        ([1.0, 2.0], [0.0, 0.0], {"claim": [(1.0, 2.0)]}, "a profile"),
+        ([1.0, np.nan], [0.0, 0.0], {}, ("EPS-A140", "included")),
+        ([[1.0]], [0.0], {}, ("EPS-A140", "included")),
+        (np.ones(100), np.zeros(2), {}, ("EPS-A139", "100", "2")),
+        ([], [], {}, ("EPS-A138",)),
+        (np.ones(40), np.ones(40), {}, ("EPS-A136",)),
+        ([1.0, 2.0], [0.0, 0.0], {"delta": 1.0}, ("EPS-A134", "delta")),
+        ([1.0, 2.0], [0.0, 0.0], {"alpha": 0.0}, ("EPS-A135", "alpha")),
+        ([1.0, 2.0], [0.0, 0.0], {"guesses": 5}, ("EPS-A137", "guesses", "1", "4", "5")),
+        ([1.0, 2.0], [0.0, 0.0], {"claim": [(1.0, 2.0)]}, ("EPS-A133",)),
     ],
 )
-def test_bad_input(included: object, excluded: object, settings: dict[str, object], message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_bad_input(included: object, excluded: object, settings: dict[str, object], refusal: tuple[str, ...]) -> None:
+    with refused(*refusal):
         epsilometer.one_run(included, excluded, **{"delta": 0.0, **settings})

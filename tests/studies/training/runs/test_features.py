@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from transformers import AutoModel, AutoModelForSequenceClassification, BertConfig
 
 from epsilometer.core.component import EMBEDDED
-from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.models.memory import Memory, activations
 from epsilometer.runtime.resuming import Parts
@@ -182,7 +181,7 @@ def test_a_length_that_the_model_cannot_read_is_refused(kind: str, least: int, t
     folder = SAVE[kind](tmp_path)
     Frozen(folder, least)
     for length in (least - 1, 65):
-        with pytest.raises(UserError, match=f"length must be {least} to 64 tokens .* got {length}"):
+        with refused("EPS-T044", "length", str(least), "64", str(length)):
             Frozen(folder, length)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from epsilometer.core.errors import UserError
 from epsilometer.studies.training.runs.sent import OnMean, send
 from epsilometer.studies.training.runs.shared_model import SharedModel
 from tests.support.refusals import refused
@@ -117,17 +116,17 @@ def test_noise_as_published_has_its_law(bert: Path) -> None:
 def test_bad_input_is_refused(bert: Path, tmp_path: Path) -> None:
     model, generator = SharedModel(bert), np.random.default_rng(0)
     ids = model.encode(["good food"])
-    cases: list[tuple[Callable[[], object], str]] = [
-        (lambda: model.encode(["good", " "]), "text 1 has no token"),
-        (lambda: send(model, [], [], OnMean(0.1), generator), "at least one text, got none"),
-        (lambda: send(model, ids, [], OnMean(0.1), generator), "needs a label, got 0 labels for 1 texts"),
-        (lambda: send(model, ids, [None], OnMean(0.1), generator), "some texts have none"),
-        (lambda: OnMean(-1.0), "finite number >= 0, got -1"),
-        (lambda: OnMean(1.0, "cauchy"), "gaussian or laplace, got 'cauchy'"),  # type: ignore[arg-type]
-        (lambda: SharedModel(bert, tensors="heads"), "unknown tensors 'heads'; did you mean 'head'"),  # type: ignore[arg-type]
-        (lambda: SharedModel(bert, objective="masked", tensors="head"), "set tensors: all"),
-        (lambda: SharedModel(save_qwen(tmp_path)), "type qwen3; give a BERT or a GPT-2"),
+    cases: list[tuple[Callable[[], object], tuple[str, ...]]] = [
+        (lambda: model.encode(["good", " "]), ("EPS-T039", "text 1")),
+        (lambda: send(model, [], [], OnMean(0.1), generator), ("EPS-T033",)),
+        (lambda: send(model, ids, [], OnMean(0.1), generator), ("EPS-T034", "0", "1")),
+        (lambda: send(model, ids, [None], OnMean(0.1), generator), ("EPS-T035",)),
+        (lambda: OnMean(-1.0), ("EPS-T031", "-1")),
+        (lambda: OnMean(1.0, "cauchy"), ("EPS-T032", "cauchy")),  # type: ignore[arg-type]
+        (lambda: SharedModel(bert, tensors="heads"), ("EPS-C022", "'heads'", "'head'")),  # type: ignore[arg-type]
+        (lambda: SharedModel(bert, objective="masked", tensors="head"), ("EPS-T038", "tensors: all")),
+        (lambda: SharedModel(save_qwen(tmp_path)), ("EPS-T040", "qwen3")),
     ]
-    for work, message in cases:
-        with pytest.raises(UserError, match=message):
+    for work, refusal in cases:
+        with refused(*refusal):
             work()

@@ -10,13 +10,13 @@ import pytest
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE
 from epsilometer.core import tables
-from epsilometer.core.errors import UserError
 from epsilometer.pipeline.params import read
 from epsilometer.studies.training.one_run import training
 from epsilometer.studies.training.one_run.training import AUDITED
 from epsilometer.studies.training.stages import one_run
 from epsilometer.studies.training.tables import one_run_path
 from tests.support.featured import CELL, WIDTH, write_features, write_params
+from tests.support.refusals import refused
 from tests.support.tiny_classifiers import save_bert_classifier
 
 RUN: dict[str, Any] = {"training": "songs", "features": "songs", "canaries": 30, "guesses": 0.5}
@@ -95,29 +95,32 @@ def test_the_same_bytes_again(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "message"),
+    ("run", "refusal"),
     [
-        ({"canaries": 61, "noise": "gaussian", "levels": [1.0]}, "at most the 60 texts of the training, got 61"),
-        ({"canaries": 61, "noise": "none", "kind": "mislabelled"}, "61 canaries exceed the 60 training texts"),
+        ({"canaries": 61, "noise": "gaussian", "levels": [1.0]}, ("EPS-T010", "60", "61")),
+        ({"canaries": 61, "noise": "none", "kind": "mislabelled"}, ("EPS-T022", "61", "60")),
     ],
 )
-def test_more_canaries_than_texts(project: Path, run: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_more_canaries_than_texts(project: Path, run: dict[str, Any], refusal: tuple[str, ...]) -> None:
+    with refused(*refusal, whole=False):
         audited(project, **run)
 
 
 @pytest.mark.parametrize(
-    ("run", "message"),
+    ("run", "refusal"),
     [
-        ({"features": "others"}, "one_run.songs.features must be those of songs, 'songs', got 'others'"),
-        ({"training": "other"}, "unknown entry of private_training"),
-        ({"noise": {"kind": "vmf", "parts": True}, "levels": [9.0]}, "lie along axes of one tensor"),
-        ({"kind": "gradients"}, "kind"),
-        ({"guesses": 0}, "guesses"),
+        ({"features": "others"}, ("EPS-P060", "one_run.songs.features", "'songs'", "others")),
+        ({"training": "other"}, ("EPS-P060", "one_run.songs.training", "private_training", "other")),
+        (
+            {"noise": {"kind": "vmf", "parts": True}, "levels": [9.0]},
+            ("EPS-P060", "one_run.songs", "kind: mislabelled"),
+        ),
+        ({"kind": "gradients"}, ("EPS-P060", "one_run.songs.kind", "gradients")),
+        ({"guesses": 0}, ("EPS-P060", "one_run.songs.guesses", "0")),
     ],
 )
-def test_bad_entries(project: Path, run: dict[str, Any], message: str) -> None:
+def test_bad_entries(project: Path, run: dict[str, Any], refusal: tuple[str, ...]) -> None:
     sections = {"private_training": {"songs": {**CELL, "noise": "none"}}}
     write_params(project, **sections, one_run={"songs": {**RUN, "noise": "none", **run}})
-    with pytest.raises(UserError, match=message):
+    with refused(*refusal):
         read()

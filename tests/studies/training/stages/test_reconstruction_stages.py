@@ -12,7 +12,6 @@ import yaml
 
 from epsilometer.auditing.schemas import TRIALS
 from epsilometer.core import tables
-from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.params import read
 from epsilometer.pipeline.stages import embed, trials
@@ -30,6 +29,7 @@ from epsilometer.studies.training.tables import (
     sent_path,
 )
 from tests.support.places import ROOT
+from tests.support.refusals import refused
 from tests.support.tiny_models import save_word_bert
 
 WORDS = ["good", "bad", "food", "service", "the", "was", "soup", "cold", "ann", "lee"]
@@ -228,12 +228,14 @@ def test_entries_that_differ_in_noise_alone_have_the_same_texts_and_products() -
 
 
 @pytest.mark.usefixtures("project")
-@pytest.mark.parametrize("prior", ["nowhere", "data/models/tiny"], ids=["missing", "no head"])
-def test_a_model_that_an_attack_cannot_use_is_refused_before_any_searches(prior: str) -> None:
+@pytest.mark.parametrize(
+    ("prior", "code"), [("nowhere", "EPS-C087"), ("data/models/tiny", "EPS-N055")], ids=["missing", "no head"]
+)
+def test_a_model_that_an_attack_cannot_use_is_refused_before_any_searches(prior: str, code: str) -> None:
     attacks = {"guesser.py": {}, "likelihood": {"prior": prior, "steps": 1}}
     write(reconstruction={"songs": {"sent": "songs", "attacks": attacks}})
     sent.main("songs")
-    with pytest.raises(UserError, match=r"give a|there is no|no folder"):
+    with refused(code, prior):
         reconstruct()
     assert not calls()
 
@@ -277,28 +279,32 @@ def test_parts_have_products_of_their_own() -> None:
 
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize(
-    ("changes", "attacks", "message"),
+    ("changes", "attacks", "refusal"),
     [
-        ({"texts": 40}, ATTACKS, "has 40 distinct texts with a label, too few for 40 attacked"),
+        ({"texts": 40}, ATTACKS, ("EPS-S110", "40")),
         (
             {"pool": 39},
             ATTACKS,
-            r"distinct texts of class 'glad', the most frequent class of songs, got 39; set a smaller pool",
+            ("EPS-S111", "glad", "39", "pool"),
         ),
-        ({"pool": 0}, ATTACKS, r"chooses among texts of a pool, but sent.songs has no pool; set sent.songs.pool"),
-        ({"sizes": [8]}, ATTACKS, "sizes must be at most the number of texts, 4, got 8"),
-        ({"noise": {"kind": "vmf", "parts": True}}, ATTACKS, "draws by parts are available only for"),
-        ({"noise": {"kind": "gaussian", "law": "laplace"}}, ATTACKS, "law is not a setting of 'gaussian'"),
-        ({}, {"lampp": {}}, "unknown attack 'lampp'; did you mean 'lamp'"),
-        ({}, {"likelihood": {"step": 1}}, "unknown setting in reconstruction.songs.attacks.likelihood 'step'"),
+        ({"pool": 0}, ATTACKS, ("EPS-S112", "sent.songs.pool")),
+        ({"sizes": [8]}, ATTACKS, ("EPS-P060", "sent.songs", "sizes", "4", "8")),
+        ({"noise": {"kind": "vmf", "parts": True}}, ATTACKS, ("EPS-P060", "sent.songs", "parts", "tensors: head")),
+        (
+            {"noise": {"kind": "gaussian", "law": "laplace"}},
+            ATTACKS,
+            ("EPS-P060", "sent.songs.noise", "law", "gaussian"),
+        ),
+        ({}, {"lampp": {}}, ("EPS-C022", "lampp", "'lamp'")),
+        ({}, {"likelihood": {"step": 1}}, ("EPS-C022", "reconstruction.songs.attacks.likelihood", "step")),
         (
             {"noise": {"kind": "published", "law": "laplace"}},
             ATTACKS,
-            "does not depend on inner products of gradients alone",
+            ("EPS-A020", "OnMean"),
         ),
     ],
 )
-def test_bad_input_is_refused(changes: dict[str, Any], attacks: dict[str, Any], message: str) -> None:
+def test_bad_input_is_refused(changes: dict[str, Any], attacks: dict[str, Any], refusal: tuple[str, ...]) -> None:
     only = {name: of for name, of in attacks.items() if name != "likelihood" or of.get("step")}
     write(sent={"songs": SENT | changes}, reconstruction={"songs": {"sent": "songs", "attacks": only}})
 
@@ -307,5 +313,5 @@ def test_bad_input_is_refused(changes: dict[str, Any], attacks: dict[str, Any], 
         sent.main("songs")
         reconstruct()
 
-    with pytest.raises(UserError, match=message):
+    with refused(*refusal):
         run()

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from epsilometer.core.component import build
-from epsilometer.core.errors import UserError
 from epsilometer.studies.training.attacks.reconstruction.decepticons import Decepticons
 from epsilometer.studies.training.attacks.reconstruction.shared import bins
 from epsilometer.studies.training.attacks.reconstruction.shared.attack import Knowledge
@@ -137,12 +136,15 @@ def test_the_length_of_the_gradient_is_in_the_rows_that_are_read(architecture: s
 
 def test_a_model_is_refused_by_what_it_lacks(bert: Path, gpt2: Path, tmp_path: Path) -> None:
     shallow = SharedModel(save_word_bert(tmp_path, PIECES), longest=16)
-    for variant in ("published", "aware"):
-        with pytest.raises(UserError, match="one"):
+    for variant, alone, unsent, unknown in (
+        ("published", "EPS-A024", "EPS-A025", "EPS-A026"),
+        ("aware", "EPS-A029", "EPS-A027", "EPS-A031"),
+    ):
+        with refused(alone):
             Decepticons(variant=variant).prepare(shallow, knows(PUBLIC))
-        with pytest.raises(UserError, match="not sent"):
+        with refused(unsent, "bert.encoder.layer.0.intermediate.dense"):
             Decepticons(variant=variant, batch=2).prepare(SharedModel(bert, tensors="head", longest=16), knows(PUBLIC))
-        with pytest.raises(UserError, match="public"):
+        with refused(unknown):
             Decepticons(variant=variant, batch=2).prepare(SharedModel(bert, longest=16), knows([]))
     with refused("EPS-C015", "1"):
         build(Decepticons, {"batch": 0}, "reconstruction.decepticons")
