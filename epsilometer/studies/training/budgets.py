@@ -1,4 +1,4 @@
-"""The claims of every private training, by every accountant that applies, with the neighbours of each claim."""
+"""The epsilons of every private training: one per accountant and kind of neighbours."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from epsilometer.studies.training.trainings import first_head, noise, schedule, 
 
 
 def budgets(params: TrainingParams) -> pl.DataFrame:
-    """Return all claims of a project (schema BUDGETS), at delta 1 / N for N training texts.
+    """Return all epsilons of a project (schema BUDGETS): at delta 1 / N for N training texts, or at delta 0.
 
-    A cell without noise has no claim.
+    A cell without noise has none.
     """
     account_once = cache(account)  # several cells may have the same noise and schedule
     parts = cache(lambda name: first_head(params, name, 0).parts)  # may load a network

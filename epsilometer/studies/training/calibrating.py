@@ -1,10 +1,10 @@
 """Search for the sigma or the kappa of noise at which an attack on a client's gradient has a target loss.
 
-The attack is `candidates`, which identifies the source among two texts and whose success rate is known. The attack runs
-on the gradients of the same texts for every kind of noise. For an entry of `sent`, these are the gradients of the texts
-in its pool. For a cell of `private_training`, they are the gradients at the initial weights of its head, and the
-adversary knows the rest of the batch. All texts have the same label, the most frequent one. The loss follows from the
-success rate over pairs of different texts, all equally likely. There are two ways to measure this rate:
+The attack is `candidates`, which identifies the source among two texts. Every kind of noise is added to the gradients
+of the same texts. For an entry of `sent`, these texts are its pool. For a cell of `private_training`, they are training
+texts, with gradients at the head's initial weights, and the adversary knows the rest of the batch. All texts have one
+label, the most frequent one. The loss follows from the success rate over all pairs of different texts, each equally
+likely. The rate is measured in one of two ways:
 
 - `average`: computed from the law of the noise over all pairs (`results.candidates.pair_law`), exact up to rounding.
 - `sampled`: estimated from fresh pairs, sources and noise, until a betting interval is narrow
@@ -12,11 +12,11 @@ success rate over pairs of different texts, all equally likely. There are two wa
 
 With the measure `rouge_l`, the target is a mean ROUGE-L of attacks that search for the text. The means come from the
 results of an entry of `reconstruction`. Each level's mean over texts has a betting interval (`estimation.betting`).
-alpha is divided among the levels, so with probability 1 - alpha all intervals are right. The level to find lies between
-two levels: the one of least noise whose mean is significantly below the target, and the one of most noise whose mean is
-significantly above it. The search assumes that reconstruction never improves with more noise.
+alpha is divided among the levels, so all intervals are right with probability 1 - alpha. Two levels enclose the target:
+the level of least noise with a mean significantly below it, and the level of most noise with a mean significantly above
+it. The search assumes that reconstruction never improves with more noise.
 
-The search uses 1 / sigma and kappa, the reversed levels, because the loss grows with both.
+The search runs over the **reversed level**, 1 / sigma or kappa, with which the loss grows.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Gradients:
 
     whole: the gradients of all parts together.
     parts: the gradients of each part, for noise that is drawn by parts.
-    noise: the entry's noise, whose settings are used for its own kind; other kinds have default settings.
+    noise: the entry's noise. Its settings apply to its own kind; other kinds have default settings.
     """
 
     whole: GradientPool
@@ -114,7 +114,7 @@ class Gradients:
     noise: NoiseEntry
 
     def at(self, kind: str, level: float) -> tuple[Sequence[GradientPool], TrainingNoise]:
-        """Return the gradients to which noise of this kind and level is added, and the noise."""
+        """Return the gradients that noise of this kind and level is added to, and this noise."""
         settings = self.noise if self.noise.kind == kind else NoiseEntry(kind=kind)
         noise = trainings.noise(settings, level)
         by_parts = isinstance(noise, DirectionalNoise) and noise.parts
@@ -124,8 +124,8 @@ class Gradients:
 def calibrate_training(params: TrainingParams, names: Sequence[str], aim: NoiseTarget) -> Iterator[dict[str, Any]]:
     """Yield a row per entry and kind of noise; with ROUGE_L, a row per entry, attack and batch size.
 
-    The function reads the results of the stages `sent`, `reconstruction` or `features`. It raises UserError for unknown
-    entries and missing results, before any search.
+    The rows are computed from results of the stages `sent`, `reconstruction` or `features`. Raises UserError for
+    unknown entries and missing results, before any search.
     """
     by_loss = aim.measure != ROUGE_L
     entries = {**params.sent, **params.private_training} if by_loss else dict(params.reconstruction)
@@ -144,7 +144,7 @@ def calibrate_training(params: TrainingParams, names: Sequence[str], aim: NoiseT
 
 
 def _check_provable(aim: NoiseTarget, alpha: float) -> None:
-    """Raise UserError if the allowed trials cannot prove the target even if every guess is right.
+    """Raise UserError if the budget of trials cannot prove the target even if every guess is right.
 
     Each right guess multiplies the wealth of the bet by at most 1 / p, where p is the success rate at the target.
     """
@@ -160,8 +160,8 @@ def _check_provable(aim: NoiseTarget, alpha: float) -> None:
 def effective_sigma(kind: str, level: float, dimension: int) -> float:
     """Return the sigma of Gaussian noise of the same size on a gradient of length 1.
 
-    For a draw of concentration kappa with mean cosine A, this sigma is sqrt(1 / (A kappa)). For other noise, it is the
-    level.
+    For a draw of concentration kappa with mean cosine A, the result is sqrt(1 / (A kappa)). For other noise, the result
+    is the level.
     """
     return math.sqrt(1 / (mean_cosine(level, dimension) * level)) if kind == "vmf" else level
 
@@ -228,7 +228,7 @@ def _by_trials(params: TrainingParams, name: str, of: Gradients, kind: str, *, g
 
 
 def _reason(met: Met | Calibrated, aim: NoiseTarget) -> str | None:
-    """Return the reason for a missing level, or None if there is a level."""
+    """Return the reason why no level was found, or None if one was found."""
     if met.status == FOUND:
         return None
     if met.status == FALLING:
@@ -358,8 +358,8 @@ def between(
 ) -> tuple[str, float | None, float | None]:
     """Return a status and the two levels that enclose the target.
 
-    The first is the level of least noise whose mean is significantly below the target, the second is the level of most
-    noise whose mean is significantly above it. With probability 1 - alpha, both means are on the stated side.
+    The first is the level of least noise with a mean significantly below the target. The second is the level of most
+    noise with a mean significantly above it. With probability 1 - alpha, both means are on the stated side.
 
     values: one array of numbers in [0, 1] per level; levels: from the most noise to the least.
     """

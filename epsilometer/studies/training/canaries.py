@@ -1,4 +1,4 @@
-"""Canaries for the entries of `one_run`, and what an adversary sees of a training that includes them."""
+"""Canaries for the entries of `one_run`, and the adversary's data from a training with canaries."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _neighbours(entry: OneRunEntry) -> Neighbours:
 
 
 def white_box(params: TrainingParams, entry: OneRunEntry, training_noise: TrainingNoise) -> tuple[Run, ClaimedTraining]:
-    """Run a training's updates on gradient canaries alone, without a model. Returns the run and the claim."""
+    """Compute a training's updates from gradient canaries, without a model. Returns the run and the claim."""
     steps = schedule(params.private_training[entry.training], training_count(params, entry.training))
     replaced = _neighbours(entry) is Neighbours.REPLACED
     size = first_head(params, entry.training, 0).size if replaced else entry.canaries + 1
@@ -48,7 +48,7 @@ def white_box(params: TrainingParams, entry: OneRunEntry, training_noise: Traini
 def black_box(
     params: TrainingParams, entry: OneRunEntry, training_noise: TrainingNoise, canaries: tuple[States, States]
 ) -> tuple[Run, ClaimedTraining]:
-    """Train a head on texts with planted canaries. Returns the run, with the head's losses, and the claim.
+    """Train a head on texts with planted canaries. Returns the run, scored by the head's losses, and the claim.
 
     canaries: as `planted_canaries` returns them.
     """
@@ -63,7 +63,7 @@ def black_box(
 
 
 def planted_canaries(params: TrainingParams, entry: OneRunEntry) -> tuple[States, States]:
-    """Return the canaries, and the training texts without the texts that became canaries."""
+    """Return the canaries, and the training texts that did not become canaries."""
     texts = training_texts(params, entry.training)
     others = States(texts.states, texts.labels, texts.labels)
     generator = Noise.named(1, stream_seed(params, 0), "canaries", entry.kind).generator(0)

@@ -1,4 +1,4 @@
-"""The results of every attack on training as a curve over noise levels, and a test that the curve falls with noise."""
+"""Curves of every attack on training over noise levels, and tests of whether they fall as noise grows."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ CURVES: Schema = {  # a row per attack, measure and batch size
     "values": pl.List(pl.Float64),  # the measure at each level
     "low": pl.List(pl.Float64),  # lower bounds on the values
     "high": pl.List(pl.Float64),  # upper bounds on the values
-    "fall_p": pl.Float64,  # p-value of a fall, uncorrected; null for a single level, and if the curve is not tested
-    "least_p": pl.Float64,  # the smallest fall_p possible for this number of texts; 0 for normal approximations
+    "fall_p": pl.Float64,  # p-value of a fall, uncorrected; null if the curve is not tested or has a single level
+    "least_p": pl.Float64,  # smallest possible fall_p with this number of batches; 0 for normal approximations
     "rise_p": pl.Float64,  # p-value of a rise
     "verdict": pl.String,  # from `well_behaved.verdicts` over all tested curves; null if fall_p is null
 }
@@ -104,7 +104,7 @@ def _of_areas(part: pl.DataFrame, alpha: float) -> Row:
 
 
 def _of_texts(part: pl.DataFrame, measure: str, sent: Noised, alpha: float) -> Row:
-    """Return the curve of one measure. The independent units are batches, whose texts are attacked together."""
+    """Return the curve of one measure. Texts of a batch are attacked together, so the independent units are batches."""
     batches = part.group_by("level", "batch").agg(pl.col(measure).mean()).sort("batch")
     values = np.array([_at(batches, level)[measure].to_list() for level in sent.from_least_noise])
     figures = zip(*(bounded_mean(measure, of_level, alpha) for of_level in values), strict=True)
@@ -117,6 +117,6 @@ def _at(part: pl.DataFrame, level: float | None) -> pl.DataFrame:
 
 
 def _curve(levels: Sequence[float | None], figures: Sequence[Sequence[float]], moves: Moves | None) -> Row:
-    """Return a row of `CURVES`. figures: the values, their lower and upper bounds; moves: the test of the curve."""
+    """Return a row of `CURVES`. figures: values, lower bounds, upper bounds; moves: the curve's test."""
     values, low, high = map(list, figures)
     return {"levels": list(levels), "values": values, "low": low, "high": high, "moves": moves}

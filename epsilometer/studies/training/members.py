@@ -66,8 +66,8 @@ class GameTexts:
 def game_texts(params: TrainingParams, name: str) -> GameTexts:
     """Return the training texts of a cell of `private_training`, and other texts.
 
-    The other texts are the texts of the train split that the cell is not trained on. If they are fewer than the
-    training texts, texts of other splits are added, which may differ from the training texts in more than membership.
+    The other texts are the texts of the train split that the cell is not trained on. If these are too few, texts of
+    other splits are added, which may differ from the training texts in more than membership.
     """
     cell = params.private_training[name]
     training = training_texts(params, name)
@@ -114,7 +114,7 @@ def first_heads(params: TrainingParams, name: str, numbers: NDArray[np.integer])
 
 
 def reference_settings(params: TrainingParams, name: str, number: int, texts: int) -> Settings:
-    """Return the training settings of reference `number`: those of the cell, without noise if `level` is null.
+    """Return the training settings of reference `number`: the cell's settings, without noise if `level` is null.
 
     texts: the number of the reference's training texts.
     """
@@ -138,7 +138,7 @@ def attacks(entry: MembershipEntry, place: str) -> dict[str, MembershipAttack]:
 
 
 def models(params: TrainingParams) -> Iterator[str]:
-    """Yield the masked language models of attacks, except those that a stage makes, which may not exist yet."""
+    """Yield the masked language models of attacks, except models made by a stage, which may not exist yet."""
     of_stages = {f"data/models/{name}" for name in params.models}
     for name, entry in params.membership.items():
         for attack in attacks(entry, f"membership.{name}").values():
@@ -189,7 +189,7 @@ class MembershipGame:
 
 
 def game(params: TrainingParams, name: str) -> MembershipGame:
-    """Return the game of an entry of `membership`. The caller replaces the evidence's noise for each attack."""
+    """Return the game of an entry of `membership`. Callers replace its `evidence.noise` per attack."""
     entry = params.membership[name]
     cell = params.private_training[entry.training]
     models = list(product(cell.steps, range(cell.seeds)))
@@ -214,7 +214,7 @@ def game(params: TrainingParams, name: str) -> MembershipGame:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A function from the adversary's own texts to the targets' answers, through the frozen network and the heads."""
+    """The targets' answers on the adversary's own texts, computed by the frozen network and the heads."""
 
     heads: Head
     entry: FeaturesEntry
@@ -229,7 +229,7 @@ class _Asked:
 
 
 def _others(params: TrainingParams, name: str, split: str, taken: NDArray[np.int64]) -> LabelledTexts:
-    """Return the texts of a split that have one of the cell's classes, except the row numbers `taken`."""
+    """Return the texts of a split that have one of the cell's classes, except the rows numbered in `taken`."""
     cell = params.private_training[name]
     eligible = pl.col(cell.label).is_in(classes(params, name)) & ~pl.col("row").is_in(taken)
     return labelled(params, name, split, featured(cell.features, split).filter(eligible))

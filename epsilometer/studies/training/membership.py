@@ -1,9 +1,9 @@
-"""The interface of membership attacks, which turn models' answers on examples into scores, larger for members.
+"""The interface of membership attacks, which turn models' answers into scores that are larger for members.
 
 Models answer with the logarithms of their class probabilities, because a probability may underflow to 0 or round to 1.
-A separate array records which model was trained on which example. In contrast, the RMIA of ML Privacy Meter sets the
-probabilities of training examples to 0, so any probability of 0 counts as "trained on". Log odds are computed without
-subtraction from 1.
+A separate array records which model was trained on which example. The RMIA of ML Privacy Meter instead marks training
+examples by a probability of 0, so an underflow to 0 counts as "trained on". Log odds are computed without subtraction
+from 1.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Evidence:
     references:      float64 [m, n, k], the log probabilities by the adversary's own models; None without them.
     members:         bool [m, n], whether each reference was trained on each example; None without references.
     answers:         a function from a list of texts to the targets' log probabilities [t, len, k].
-    noise:           the attack's random streams, one for each asked example.
+    noise:           the attack's random streams, one per asked example.
     """
 
     texts: Sequence[str]
@@ -45,13 +45,13 @@ class Evidence:
 
 
 class MembershipAttack(Protocol):
-    """An adversary that scores how likely a model was trained on each example."""
+    """An adversary that scores, for each example, how likely a model was trained on it."""
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
         """Return scores [t, q], larger if the target was more likely trained on the asked example.
 
-        Scores may be infinite; NaN means that the attack skips this example. A target's scores must not depend on other
-        targets.
+        Scores may be infinite; the score of an example that the attack skips is NaN. A target's scores must not depend
+        on other targets.
         """
         ...
 
@@ -94,7 +94,7 @@ def losses(log_probabilities: NDArray[np.float64], labels: NDArray[np.integer]) 
 def log_odds(log_probabilities: NDArray[np.float64], labels: NDArray[np.integer]) -> NDArray[np.float64]:
     """Return ln p - ln(1 - p) [..., n] for the probability p of the label, from log probabilities [..., n, k].
 
-    1 - p is computed as the sum of the other classes' probabilities, which is accurate also for p near 1.
+    1 - p is the sum of the other classes' probabilities. This sum is accurate for p near 1, too.
     """
     others = np.array(log_probabilities)
     np.put_along_axis(others, _index(others, labels), -np.inf, axis=-1)

@@ -1,17 +1,17 @@
 """Comparison of the scores of trainings that differ only in the kind of noise, at equal amounts of noise.
 
-Each training of a cell is paired with the other cell's training of the same seed. Both have the same initial head,
-batches and dropout masks. Two noises are equal in amount if their sigmas differ by at most 2 %. There are two
+Each training of a cell is paired with the other cell's training of the same seed. The two trainings have equal initial
+heads, batches and dropout masks. Two noises are equal in amount if their sigmas differ by at most 2 %. There are two
 definitions of sigma:
 
 - `average`: the noise on the sum over a step. For directional noise it is sqrt(L / (A kappa)), with L examples per step
   and A the mean cosine of a draw.
 - `one gradient`: the noise on the gradient of one example, sqrt(1 / (A kappa)) for directional noise. If these sigmas
-  are equal, the best guess between two texts is right equally often for both noises. So utility is then compared at
-  equal reconstruction.
+  are equal, the best guess between two texts is right equally often for both noises, so utility is compared at equal
+  reconstruction.
 
-For Gaussian noise and noise on scaled gradients, both sigmas equal the sigma in the settings. At equal sigma,
-reconstruction is also equal between these two kinds, if no gradient is shorter than the clipping length.
+For Gaussian noise and noise on scaled gradients, both definitions give the sigma in the settings. At equal sigma,
+reconstruction is equal for these two kinds, too, if no gradient is shorter than the clipping length.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PAIRS: Schema = {
     "seen": pl.String,  # "average" or "one gradient": the definition by which the sigmas are equal
     "sigma": pl.Float64,
     "seeds": pl.Int64,
-    "difference": pl.Float64,  # METRIC of the cell minus that of `other` on test texts, mean over seeds
+    "difference": pl.Float64,  # METRIC of `cell` minus METRIC of `other`, on test texts; mean over seeds
     "low": pl.Float64,  # lower bound on the difference, at confidence 1 - alpha / rows
     "high": pl.Float64,  # upper bound on the difference
     "verdict": pl.String,  # from `equivalence`; all verdicts hold jointly with probability >= 1 - alpha
@@ -80,7 +80,7 @@ def _loud_alike(params: TrainingParams) -> Iterator[Row]:
 
 
 def _sigmas(params: TrainingParams, name: str, average: float) -> dict[str, float]:
-    """Return the sigma of a cell at a level by both definitions. average: the sigma of noise on the sum over a step."""
+    """Return a cell's sigma by both definitions. average: the sigma of the noise on the sum over a step."""
     cell = params.private_training[name]
     if cell.noise.kind != "vmf":
         return {AVERAGE: average, ONE: average}

@@ -192,7 +192,7 @@ class TrainingCell(Noised):
 
 
 class ReferencesEntry(Section):
-    """Reference models for membership attacks, trained like those of a cell, but on other texts (`runs.splits`)."""
+    """Reference models for membership attacks, trained like a cell's models but on other texts (`runs.splits`)."""
 
     training: str = Field(description="The entry of `private_training` that they imitate.")
     features: str = Field(description="The features of that entry.")
@@ -300,7 +300,7 @@ class SentEntry(Noised):
 
     @property
     def texts_and_model(self) -> dict[str, Any]:
-        """The settings that determine the gradients of single texts before noise."""
+        """The settings that determine the gradients of single texts, before noise is added."""
         return self.model_dump(mode="json", exclude={"levels", "noise", "sizes"}) | {"parts": self.noise.parts}
 
 
@@ -411,7 +411,7 @@ class TrainingParams(ProjectParams):
         return SentTexts(sent, self.sent[sent].model)
 
     def studied(self) -> Iterator[tuple[str, bool]]:
-        """Yield the sections as `ProjectParams.studied` does, with those of this study first."""
+        """Yield this study's sections, then those of `ProjectParams.studied`."""
         yield "private_training", bool(self.private_training)
         yield "sent", bool(self.sent)
         yield from super().studied()
@@ -423,7 +423,7 @@ class TrainingParams(ProjectParams):
         yield from (sent.dataset for sent in self.sent.values())
 
     def excerpts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield the excerpts of `ProjectParams.excerpts`, then those of trainings and sent gradients without levels."""
+        """Yield the excerpts of `ProjectParams.excerpts`, then cells and entries of `sent` without their levels."""
         yield from super().excerpts()
         for name, cell in self.private_training.items():
             for record, apart in (("private_training", {"levels"}), ("recipes", {"levels", "seeds", "test"})):
@@ -440,7 +440,7 @@ class TrainingParams(ProjectParams):
             yield from ((f"reconstruction.{name}.attacks", attack) for attack in sent.attacks)
 
     def read_paths(self) -> Iterator[tuple[str, str]]:
-        """Yield the paths of `ProjectParams.read_paths`, then all texts in the settings of attacks."""
+        """Yield the paths of `ProjectParams.read_paths`, then all strings in the settings of attacks."""
         yield from super().read_paths()
         for kind in ("membership", "reconstruction"):
             for name, entry in getattr(self, kind).items():
@@ -518,14 +518,14 @@ def _check_head(params: TrainingParams, cell: str, place: str) -> None:
 
 
 def _check_same_features(params: TrainingParams, cell: str, features: str, place: str) -> None:
-    """Raise UserError for features other than the cell's. The entry repeats them because DVC sees only the entry."""
+    """Raise UserError for features other than the cell's. An entry repeats them because DVC reads only the entry."""
     own = params.private_training[cell].features
     if features != own:
         raise UserError(f"{place}.features must be those of {cell}, {own!r}, got {features!r}", "EPS-S100")
 
 
 def _check_same_texts(params: TrainingParams, target: str, imitated: str, name: str) -> None:
-    """Raise UserError if references imitate a cell with other training texts, and so with other attacked examples."""
+    """Raise UserError if the references imitate a cell with other training texts than the target's."""
     target_cell, other = params.private_training[target], params.private_training[imitated]
     for field in ("features", "label", "texts", "balance"):
         if getattr(target_cell, field) != getattr(other, field):

@@ -3,9 +3,9 @@
 - `mislabelled`: texts of the training set that get a wrong label.
 - `random`: texts of random words of the training set, with random labels.
 
-The coins and labels come from `runs.canaries`. A planted training set is as sensitive as the original one. The
-table `PlantedTraining.key` contains the coins and texts, so its publication would reveal what the training should hide
-about canaries.
+The coins and labels come from `runs.canaries`. A planted training set is as sensitive as the original. The table
+`PlantedTraining.key` contains the coins and texts. Keep the key private: it reveals what the training should hide about
+canaries.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CANARY, TEXT, VERSIONS, INCLUDED = "canary", "text", ("label", "other_label"), "
 def random_texts(texts: Sequence[str], count: int, generator: np.random.Generator) -> list[str]:
     """Return `count` texts of random words.
 
-    Each text is as long as a random text of the training set. Its words are uniform among the set's distinct words.
+    A text's length is that of a random text of the training set. Its words are uniform among the set's distinct words.
     """
     split = [words(text) for text in texts]
     vocabulary = sorted({word for words in split for word in words})
@@ -60,7 +60,7 @@ class CanaryRequest:
     text, label: the columns of texts and labels.
     count:       the number of canaries.
     kind:        one of KINDS.
-    replaced:    whether each canary has two versions; the training set then contains one of them.
+    replaced:    whether each canary has two versions, of which the training set contains one.
     """
 
     text: str
@@ -83,7 +83,7 @@ class CanaryRequest:
 
 
 def plant(table: pl.DataFrame, request: CanaryRequest, generator: np.random.Generator) -> PlantedTraining:
-    """Plant canaries at random rows of a table of labelled texts. Canaries of random words are null in other columns.
+    """Plant canaries in a table of labelled texts, and shuffle its rows. Random texts are null in other columns.
 
     Raises UserError if the text or label column has gaps, if there is a single class, or if there are more canaries
     than texts to mislabel.

@@ -1,8 +1,8 @@
 """Measures of an attack's recovery of the texts behind a gradient: per text, and as means with intervals.
 
 The recovered texts of a batch have no order. They are assigned to the true texts so that the sum of ROUGE-L is largest.
-ROUGE-L is computed as an F1. In Table 8 of Faustini, Fernandes, McIver and Dras (IEEE Access 13, 2025), the scores .222
-and .333 are F1, too. The paper's formula divides by the longer length instead, which would give .200 and .250.
+ROUGE-L is an F1 here, like the scores .222 and .333 in Table 8 of Faustini, Fernandes, McIver and Dras (IEEE Access 13,
+2025). The paper's formula instead divides by the longer length, which would give .200 and .250.
 
 | measure | meaning |
 |---|---|
@@ -11,8 +11,8 @@ and .333 are F1, too. The paper's formula divides by the longer length instead, 
 | exact | 1 if all words are equal and in the same order |
 | identifiers | share of the text's identifiers (`leakage`) in the recovered text; null for a text without identifiers |
 
-The **blind baseline** is a public text of the same length in tokens, assigned in the same way. It does not use the
-gradient, so its score is not a leak.
+The **blind baseline** recovers a public text of nearest length in tokens, assigned in the same way. The baseline does
+not use the gradient, so its score is no leak.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LEAST = {"cosine": -1.0}  # the minimum of a measure's range; 0 for all others
 
 
 def assigned(truths: Sequence[str], recovered: Sequence[str]) -> NDArray[np.int64]:
-    """Return the index [n] of the recovered text assigned to each true text, for the largest sum of ROUGE-L."""
+    """Return the index [n] of each true text's recovered text. The assignment has the largest sum of ROUGE-L."""
     from scipy.optimize import linear_sum_assignment
 
     pairs = [(truth, other) for truth in truths for other in recovered]
@@ -80,8 +80,8 @@ def averages(table: pl.DataFrame, alpha: float) -> Iterator[dict[str, Any]]:
     """Yield a row per level, batch size, attack and measure: the mean over batches and its interval at 1 - alpha.
 
     table: schema `RECONSTRUCTED`. The texts of a batch share their noise, so the independent units are batches. The
-    measure `truth_less_likely` is the share of texts for which the attack's text explains the sent gradient better than
-    the true text does. For these texts, a better search would not help the attack.
+    measure `truth_less_likely` is the share of texts for which the recovered text explains the sent gradient better
+    than the true text. For such texts, a better search would not help the attack.
     """
     likelier = pl.col("log_likelihood") + pl.col("log_prior") > pl.col("true_log_likelihood") + pl.col("true_log_prior")
     table = table.with_columns(truth_less_likely=likelier.cast(pl.Float64))
@@ -110,14 +110,14 @@ def bounds(params: TrainingParams, name: str) -> Iterator[dict[str, Any]]:
 
 
 def bounded_mean(name: str, values: ArrayLike, alpha: float) -> tuple[float, float, float]:
-    """Return the mean of a measure over batches, and its lower and upper bound at confidence 1 - alpha.
+    """Return a measure's mean over batches, and lower and upper bounds on it at confidence 1 - alpha.
 
     name: the measure; values: [batches], at least one, in order. The interval assumes only the measure's range and
-    independent batches, so it is valid even for few batches (`estimation.betting`). With a single batch, the interval
-    covers nearly the whole range.
+    independent batches, so it is valid even for few batches (`estimation.betting`). For a single batch, it covers
+    nearly the whole range.
     """
     x, least = np.asarray(values, np.float64), _LEAST.get(name, 0.0)
-    shares = np.clip((x - least) / (1 - least), 0, 1)  # rounding may lift a cosine above 1
+    shares = np.clip((x - least) / (1 - least), 0, 1)  # rounded cosines may exceed 1
     mean, (low, high) = float(x.mean()), (least + (1 - least) * end for end in interval(shares, alpha, fixed=True))
     return mean, min(low, mean), max(high, mean)
 

@@ -26,8 +26,8 @@ from epsilometer.studies.training.tables import RECONSTRUCTED, sent_path
 Recovered = dict[str, Any]
 """An attack's result for one batch, as JSON.
 
-Keys: `ids` and `notes` as in `Reconstruction`; `honest`, whether the attack left the model unchanged; `true`, what
-`explain` returns for the true texts, if the attack has this method.
+Keys: `ids` and `notes` as in `Reconstruction`; `honest`: whether the attack left the model unchanged; `true`: the
+result of `explain` for the true texts, if the attack has this method.
 """
 
 COLUMNS = dict(list(RECONSTRUCTED.items())[: list(RECONSTRUCTED).index("rouge_l")])  # the columns before the measures
@@ -54,9 +54,9 @@ class ReconstructionGame:
         }
 
     def blind(self, size: int) -> list[dict[str, Any]]:
-        """Return the blind baseline's rows for batches of this size: for each text, a public text of nearest length.
+        """Return the blind baseline's rows for batches of this size. Each text gets a public text of nearest length.
 
-        Within a batch, these public texts are assigned to the true texts as for any attack.
+        Within a batch, the public texts are assigned to the true texts like any attack's texts.
         """
         public = [self._model.plain(ids) for ids in self._model.encode(self._public)]
         count = self._entry.texts // size
@@ -84,7 +84,7 @@ class ReconstructionGame:
         level: float | None,
         batch: int,
     ) -> Recovered:
-        """Return an attack's result for one batch. others: earlier attacks' results, from which this one may start."""
+        """Return an attack's result for one batch. others: results of earlier attacks, as possible starts."""
         generator = Noise.named(self._entry.texts // size, *self._named(attack), size).generator(batch)
         sent = self._sent(ready.model, size, level, batch)
         tries = [ready.reconstruct(sent, generator)]
@@ -100,7 +100,7 @@ class ReconstructionGame:
     def rows(
         self, attack: str, size: int, level: float | None, batches: Sequence[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
-        """Return a row per text, with the columns of COLUMNS: the true text and the recovered text assigned to it."""
+        """Return a row per text with the columns of COLUMNS, such as the true text and its recovered text."""
         rows = []
         for batch, result in enumerate(batches):
             truths = self._plain(size, batch)
@@ -119,7 +119,7 @@ class ReconstructionGame:
         return self._params.audit.seed, self._params.audit.round, "reconstruction", attack
 
     def _sent(self, of: SharedModel, size: int, level: float | None, batch: int) -> Sent:
-        """Return the gradient that a client sends. All attacks and levels get the same texts and normal numbers."""
+        """Return the gradient that a client sends. All attacks and levels have equal texts and normal numbers."""
         part = slice(batch * size, (batch + 1) * size)
         seed = self._params.audit.seed, self._params.audit.round, "sent", size
         generator = Noise.named(batch + 1, *seed).generator(batch)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # the module loads torch, which code that only shows or check
     from epsilometer.studies.training.runs.shared_model import SharedModel
 
 ATTACKED, PUBLIC, POOL = "attacked", "public", "pool"
-TEXTS: tables.Schema = {  # the clients' texts (attacked), the server's (public), and the pool, which may contain both
+TEXTS: tables.Schema = {  # texts of clients (attacked) and server (public), and the pool, which may repeat them
     "use": pl.String,  # "attacked", "public" or "pool"
     "row": pl.Int64,  # the row number of the text in the audited split
     "text": pl.String,
@@ -38,8 +38,8 @@ TEXTS: tables.Schema = {  # the clients' texts (attacked), the server's (public)
 def chosen(params: TrainingParams, name: str) -> tuple[pl.DataFrame, list[str]]:
     """Return the texts of an entry in a random order (schema `TEXTS` without identifiers), and the names of classes.
 
-    The texts are distinct and labelled. The attacked texts come first, then the public texts. The pool contains texts
-    of the most frequent class, which may be attacked or public. Raises UserError for too few texts or a single class.
+    The attacked texts come first, then the public texts, all distinct. The pool has texts of the most frequent class,
+    and may repeat attacked or public texts. Raises UserError for too few texts or a single class.
     """
     entry = params.sent[name]
     table = audited(params, entry.dataset).with_row_index("row").drop_nulls(entry.label).unique("text", keep="first")
@@ -111,7 +111,7 @@ def searching(params: TrainingParams, name: str) -> dict[str, ReconstructionAtta
 
 
 def choosing(params: TrainingParams, name: str) -> Candidates:
-    """Return the attack of an entry of `choosing`. Raises UserError for unknown settings, or if the pool is missing."""
+    """Return the attack `candidates` of an entry. Raises UserError for unknown settings, and for a missing pool."""
     entry, place = params.reconstruction[name], f"reconstruction.{name}.attacks.{CANDIDATES}"
     if not params.sent[entry.sent].pool:
         raise UserError(

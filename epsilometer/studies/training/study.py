@@ -79,17 +79,17 @@ class Training(Study):
             trainings.check_tested(tested, cell, sorted(train[cell.label].drop_nulls().unique()), place)
 
     def models(self, params: TrainingParams) -> Iterator[str]:
-        """Yield the models that membership attacks use, except those that a stage makes, which may not exist yet."""
+        """Yield the models that membership attacks use, except models made by a stage, which may not exist yet."""
         if params.membership:
             from epsilometer.studies.training.members import models
 
             yield from models(params)
 
     def uses(self, params: TrainingParams) -> Iterator[ModelUse]:
-        """Yield the uses of models for features, and for trainings of more than a head.
+        """Yield the uses of models by features, and by trainings of more than a head.
 
-        Only cells with a setting `texts` count, because the number of texts of other cells is unknown. A training
-        counts as the number of tokens whose forward passes take as long as the training.
+        Features and trainings of cells without `texts` are left out, because their number of texts is unknown. A
+        training counts TRAINED tokens for each token that it reads.
         """
         from epsilometer.studies.training.params import HEAD
 
@@ -105,7 +105,7 @@ class Training(Study):
                 yield ModelUse(f"private_training {name}", entry.model, TRAINED * trained.texts * entry.length * passes)
 
     def components(self, kind: str, params: TrainingParams, entry: Any) -> Iterator[Path]:
-        """Yield the files that count as code of an entry: its attacks, or the measures of reconstruction."""
+        """Yield the files of an entry's code: its attacks, or the measures of reconstruction."""
         from epsilometer.core.component import file
         from epsilometer.studies.training.params import CANDIDATES, MEMBERSHIP, RECONSTRUCTION
 

@@ -10,9 +10,9 @@ from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core.guarantees import budget_name
 from epsilometer.core.tables import Schema
 
-CANDIDATES: Schema = {  # guesses of the source of a noisy gradient; a row per level and number of candidates
+CANDIDATES: Schema = {  # guesses of a noisy gradient's source; a row per level and number of candidates
     "level": pl.Float64,  # sigma or kappa; null without noise
-    "law": pl.Float64,  # success rate between two texts by the law of the noise; null for more texts, or if unknown
+    "law": pl.Float64,  # success rate between two texts, by the noise's law; null for more texts, or if unknown
     "bound": pl.Float64,  # the largest success rate of any adversary (`reconstruction_bounds.exact_match`)
     **ESTIMATES,  # `epsilon` is the level
 }
@@ -44,8 +44,8 @@ MEMBERSHIP: Schema = {  # results of membership attacks; a row per attack, and `
     "gap_high": pl.Float64,
     "loss": pl.Float64,  # lower bound in nats for this model; it refutes no claim
     "loss_point": pl.Float64,  # point estimate; infinite if no error was made
-    "loss_ceiling": pl.Float64,  # the lower bound if no error had been made
-    "named": pl.String,  # "members" or "others": the group that the adversary behind the loss names
+    "loss_ceiling": pl.Float64,  # the lower bound that guesses without error would prove
+    "named": pl.String,  # "members" or "others": the group that the adversary of this loss names
     "delta": pl.Float64,
 }
 
@@ -53,8 +53,8 @@ MEMBERSHIP_AREAS: Schema = {  # a row per attack and level, from the least noise
     "attack": pl.String,
     "level": pl.Float64,  # null without noise
     "models": pl.Int64,  # number of models of this level, one per seed
-    "auc": pl.Float64,  # mean area over models, on the examples that the attack scores on every model
-    "covariance": pl.List(pl.Float64),  # covariances of this area with the areas at all levels, in the order of rows
+    "auc": pl.Float64,  # mean area over models, on examples that the attack scores for every model
+    "covariance": pl.List(pl.Float64),  # this area's covariance with the area of each row
     "pairs": pl.Int64,  # the smaller of the numbers of members and of others
 }
 
@@ -67,7 +67,7 @@ MEMBERSHIP_RATES: Schema = {  # a row per attack and false positive rate, at thr
     "fpr": pl.Float64,  # the measured false positive rate
     "fpr_low": pl.Float64,
     "fpr_high": pl.Float64,
-    "set_on": pl.Int64,  # number of others that set the threshold; below 1 / at, the threshold is their largest score
+    "set_on": pl.Int64,  # number of others that set the threshold; if below 1 / at, it is their largest score
     "members": pl.Int64,  # number of members on which the rate is measured
     "others": pl.Int64,  # number of others on which the rate is measured
 }
@@ -82,7 +82,7 @@ RUNS: Schema = {  # scores of the trained heads of a cell of private_training
     "value": pl.Float64,
 }
 
-BUDGETS: Schema = {  # claims of every training, a row per accountant (`accounting.statement`)
+BUDGETS: Schema = {  # epsilons of every training, a row per accountant (`accounting.statement`)
     "cell": pl.String,
     "level": pl.Float64,
     "effective_sigma": pl.Float64,  # sigma of Gaussian noise of the same size on the sum over a step
@@ -141,7 +141,7 @@ def featured_path(name: str) -> Path:
 
 
 def trained_path(cell: str, level: float | None, seed: int | None = None) -> Path:
-    """Return the folder of a cell at one level, or of its training with a seed. level: None without noise."""
+    """Return the folder of a cell at one level, or of one seed's training in it. level: None without noise."""
     folder = Path(f"data/trained/{cell}/{budget_name(level)}")
     return folder if seed is None else folder / str(seed)
 
@@ -160,7 +160,7 @@ def runs_path(cell: str, level: float | None) -> Path:
 
 
 def budgets_path() -> Path:
-    """Return the path of the claims of all cells of `private_training`, schema `BUDGETS`."""
+    """Return the path of the epsilons of all cells of `private_training`, schema `BUDGETS`."""
     return Path("data/budgets.parquet")
 
 
@@ -179,7 +179,7 @@ def membership_path(name: str, what: str | None = None) -> Path:
 
 
 def one_run_path(name: str) -> Path:
-    """Return the path of the losses that canaries prove, with one run per level."""
+    """Return the path of the losses that canaries prove, in one run per level."""
     return Path(f"data/one_run/{name}.parquet")
 
 

@@ -27,7 +27,7 @@ from epsilometer.studies.training.tables import featured_path, features_path
 if TYPE_CHECKING:
     from torch.nn import Module
 
-FEATURED: tables.Schema = {"id": pl.String, "split": pl.String}  # and a column per label; rows in the order of features
+FEATURED: tables.Schema = {"id": pl.String, "split": pl.String}  # and a column per label; rows ordered as features
 TRAIN = "train"
 
 
@@ -79,9 +79,9 @@ def texts_tested_on(params: TrainingParams, name: str) -> LabelledTexts:
 
 
 def chosen(table: pl.DataFrame, cell: TrainingCell, seed: int) -> pl.DataFrame:
-    """Return a random choice of the rows that have the cell's label, in the order of the table.
+    """Return a random sample of the rows that have the cell's label, in the order of the table.
 
-    At most `cell.texts` rows are chosen; with `cell.balance`, equally many of each class.
+    The sample has at most `cell.texts` rows; with `cell.balance`, equally many per class.
     """
     order = Noise.named(len(table), seed, "training texts").uniforms()[:, 0]
     rows = table.with_columns(_order=pl.Series(order, dtype=pl.Float64)).drop_nulls(cell.label).sort("_order")
@@ -128,7 +128,7 @@ def check_tested(table: pl.DataFrame, cell: TrainingCell, classes_known: Sequenc
 
 
 def schedule(cell: TrainingCell, texts: int) -> Schedule:
-    """Return the schedule of a cell with this number of training texts, for both the sampler and the accountant."""
+    """Return the schedule of a cell with this number of training texts. Sampler and accountant use it."""
     kind = Poisson if cell.sampling == "poisson" else Shuffled
     return kind(texts=texts, batch=cell.batch, epochs=cell.passes)
 
@@ -173,7 +173,7 @@ def _parts(cell: TrainingCell, module: Module, generator: np.random.Generator) -
 def settings(params: TrainingParams, name: str, texts: int, level: float | None, seed: int) -> Settings:
     """Return the settings of training number `seed` of a cell at a level.
 
-    All levels and noises with the same seed have the same batches. texts: the number of training texts.
+    Trainings of one seed have the same batches at all levels and noises. texts: the number of training texts.
     """
     cell = params.private_training[name]
     return Settings(
@@ -188,7 +188,7 @@ def settings(params: TrainingParams, name: str, texts: int, level: float | None,
 def stream_seed(params: TrainingParams, seed: int, of: str = "training") -> int:
     """Return the seed of all random streams of training number `seed`.
 
-    of: "reference" for a reference model, whose streams differ from those of every target.
+    of: "reference" for a reference model. A reference never shares a stream with a target.
     """
     name = params.audit.seed, params.audit.round, of, seed
     return int(Noise.named(1, *name).generator(0).integers(1 << 53))
@@ -197,7 +197,7 @@ def stream_seed(params: TrainingParams, seed: int, of: str = "training") -> int:
 def featured(name: str, split: str | None = None) -> pl.DataFrame:
     """Return the texts of an entry of `features`, schema `FEATURED` and labels.
 
-    split: a split, whose row numbers are then in the column `row`; None for all splits.
+    split: a split; the column `row` has its row numbers. None: all splits, without `row`.
     """
     table = tables.read(featured_path(name), FEATURED)
     if split is None:

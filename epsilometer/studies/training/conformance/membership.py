@@ -17,11 +17,11 @@ from epsilometer.studies.training.membership import Decides, Evidence, Membershi
 
 _EXAMPLES, _ASKED, _TARGETS, _REFERENCES, _CLASSES = 300, 200, 2, 24, 3  # attack `neighbours` scores 200 by default
 _BOOST = 3.0  # increase of a label's logit for an example of the training set
-_ALIKE = 0.9  # minimum rank correlation of two scorings, which differ only by the randomness of an attack's training
+_ALIKE = 0.9  # minimum rank correlation of two scorings, which differ only by the attack's randomness
 
 
 def check_membership(attack: MembershipAttack) -> list[Check]:
-    """Check a membership attack on random numbers in place of models' answers.
+    """Check a membership attack on random numbers, which replace models' answers.
 
     Every example is in the training sets of half of the references. The targets were trained on the first half of the
     asked examples, so an attack that uses the examples' order is detected.
@@ -106,7 +106,7 @@ class _Checks:
         return f"thresholds must return a number for each of {_TARGETS} targets"
 
     def _blind(self) -> str | None:
-        """Check that both halves score alike, up to chance, if the targets' answers do not depend on membership."""
+        """Check that members and others score alike, up to chance, if the targets' answers ignore membership."""
         scores = self.attack.score(_evidence(0.0))
         if min(_p(row, "two-sided") for row in scores) >= FALSE_ALARM / _TARGETS:
             return None
@@ -122,7 +122,7 @@ class _Checks:
 
 
 def _p(scores: NDArray[np.float64], side: str) -> float:
-    """Return the Mann-Whitney p-value of the first half of the scores against the second. side: the alternative."""
+    """Return the Mann-Whitney p-value of members' scores, the first half, against others'. side: the alternative."""
     half = _ASKED // 2
     return float(mannwhitneyu(scores[:half], scores[half:], alternative=side).pvalue)
 
@@ -162,7 +162,7 @@ def _answers(
 
 
 def _of_text(texts: Sequence[str]) -> NDArray[np.float64]:
-    """Return the targets' answers for any texts: pseudorandom, and the same whenever a text recurs."""
+    """Return pseudorandom answers of the targets on any texts; equal texts get equal answers."""
     logits = [np.random.default_rng(crc32(text.encode())).normal(size=(_TARGETS, _CLASSES)) for text in texts]
     return _normalised(np.array(logits).reshape(len(texts), _TARGETS, _CLASSES).swapaxes(0, 1))
 
@@ -173,7 +173,7 @@ def _normalised(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _reordered(evidence: Evidence, order: NDArray[np.integer], questioned: NDArray[np.integer]) -> Evidence:
-    """Return the same evidence with its examples in `order`, and the asked examples in the order `questioned`."""
+    """Return the evidence with its examples in `order`, and the asked examples in the order `questioned`."""
     assert evidence.references is not None
     assert evidence.members is not None
     return replace(

@@ -1,4 +1,4 @@
-"""A test of a whole trade-off curve by many guesses from one run. The claim is that the mechanism is f-DP for one coin.
+"""A test of a whole trade-off curve by many guesses from one run. The tested claim is f-DP for a single coin.
 
 A claim is a **profile**: pairs (epsilon, delta) that are all valid at once, for neighbours in both orders. Let P_u(E)
 be the probability of an event E for input u, and F(x) the minimum of e^epsilon x + delta over all pairs. The profile
@@ -8,10 +8,10 @@ of a Gaussian, or of a whole training run, from above.
 
 **The bound** (Mahloujifar, Melis and Chaudhuri 2024, arXiv:2410.22235, with two candidates per coin). The mechanism
 gets n independent fair coins u. From its output alone, the adversary guesses c coins of its choice, and W guesses are
-right. Fix a coin i, the other coins, and t, and let E be the event that i is guessed right and W > t. If coin i falls
-the other way, the same outputs have a wrong guess of i and W >= t. By f-DP, the probability of E is at most F of the
-probability of these outputs when coin i falls the other way. This inequality can be averaged over the coins and over i,
-because F is concave (Jensen). With p_j = P(W = j), the average is
+right. Fix a coin i, the other coins, and t. Let E be the set of outputs for which i is guessed right and W > t. If coin
+i is flipped, these outputs have a wrong guess of i and W >= t. By f-DP, the probability of E is at most F of its
+probability after the flip. F is concave, so this inequality can be averaged over the coins and over i (Jensen). With
+p_j = P(W = j), the average is
 
     sum over j > t of j p_j / n <= F(sum over j >= t of (c - j) p_j / n),        t = 0, ..., c - 1.
 
@@ -20,11 +20,11 @@ Write S_t = P(W >= t) and B_t = S_(t+1) + ... + S_c. The left side is (t S_(t+1)
 
     S_t >= (B_t + n G((t S_(t+1) + B_t) / n)) / (c - t),   G(x) = the smallest y with F(y) >= x.
 
-The right side grows with every S_j for j > t. So the smallest S_0 compatible with P(W >= v) >= tau comes from this
-recursion: start with S_v = tau and S_j = 0 for j > v, and take each S_t as small as this inequality and S_t >= S_(t+1)
-allow. Once S_t = S_(t+1), all further values are equal to S_t, because t S_(t+1) + B_t and B_t - (c - t) S_(t+1) no
-longer change and the inequality requires no more. If S_0 exceeds 1, then P(W >= v) < tau. The **p-value** of v right
-guesses is the largest tau for which S_0 does not exceed 1. Apart from rounding, nothing is approximated.
+The right side grows with every S_j for j > t. So a recursion gives the smallest S_0 compatible with P(W >= v) >= tau.
+It starts with S_v = tau and S_j = 0 for j > v, and makes each S_t as small as this inequality and S_t >= S_(t+1) allow.
+Once S_t = S_(t+1), all further values equal S_t, because t S_(t+1) + B_t and B_t - (c - t) S_(t+1) no longer change. If
+S_0 exceeds 1, then P(W >= v) < tau. The **p-value** of v right guesses is the largest tau for which S_0 does not exceed
+1. Apart from rounding, nothing is approximated.
 
 For a pure epsilon (delta = 0), binomial laws attain every inequality, so the bound is hardly weaker than
 `coins.p_value`. For a delta of about 1 / n the bound is much stronger. With 5,000 coins, 1,000 right guesses of 1,000
@@ -45,7 +45,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.latents.shared.noise import gaussian_log_deltas
 
 _PRECISION = 1e-6  # relative error of a p-value
-_NOTHING = 1e-4  # a strength below this counts as no evidence
+_NOTHING = 1e-4  # a smaller strength counts as no evidence
 _SMALLEST = -600.0  # logarithm of the smallest p-value that is computed
 
 
@@ -101,7 +101,7 @@ class Profile:
 def gaussian(mu: float) -> Profile:
     """Return the profile of N(0, 1) against N(mu, 1).
 
-    It is exact for trainings with full batches, and an approximation for sampled batches.
+    This curve is exact for trainings with full batches, and approximate for sampled batches.
     """
     epsilons = np.linspace(0, mu * (mu / 2 + 9), 1000)  # delta is below 1e-19 at the last epsilon
     return Profile(epsilons.tolist(), np.exp(gaussian_log_deltas(epsilons, 1 / mu)).tolist())
@@ -111,8 +111,7 @@ def gaussian(mu: float) -> Profile:
 class Counts:
     """Counts of right guesses.
 
-    Each pair (right, guesses) can be tested alone at a level. To test several pairs, divide the level among them
-    (Bonferroni).
+    A single pair (right, guesses) is tested at the whole level; several pairs must share it (Bonferroni).
 
     pairs: pairs (right, guesses), with numbers of guesses that were fixed beforehand.
     coins: the number of all coins in the run, guessed or not.
@@ -122,9 +121,9 @@ class Counts:
     coins: int
 
     def refuting(self, claim: Profile, level: float) -> Counts | None:
-        """Return the first pair that refutes a claim at a level, and all pairs after it; None if no pair refutes it.
+        """Return the counts from the first pair on that refutes a claim at a level; None if no pair refutes it.
 
-        Earlier pairs are not needed: they refute neither this claim nor a weaker one, at this or a smaller level.
+        Earlier pairs refute neither this claim nor a weaker claim, at this level or a smaller one.
         """
         for i, (right, guesses) in enumerate(self.pairs):
             if refuted(right, guesses, self.coins, claim, level=level):
@@ -133,7 +132,7 @@ class Counts:
 
 
 def refuted(right: int, guesses: int, coins: int, claim: Profile, *, level: float) -> bool:
-    """Return True if a claim for one coin gives at least `right` right guesses a probability below the level."""
+    """Return True if, under a claim for one coin, at least `right` right guesses have a probability below the level."""
     starts, slopes, deltas = claim.lines
     ends = [*starts[1:], math.inf]
     reached, above, line = level, 0.0, 0  # S_(t+1), B_(t+1), and the index of the highest line
@@ -157,7 +156,7 @@ def refuted(right: int, guesses: int, coins: int, claim: Profile, *, level: floa
 def p_value(counts: Counts, claim: Profile) -> float:
     """Return the smallest p-value of any pair under a claim for one coin; at least e^-600.
 
-    The result may be too large by a relative error of 1e-6, but is never too small.
+    The result may be too large by a relative 1e-6, and is never too small.
     """
     low, high = _SMALLEST, 0.0
     if (left := counts.refuting(claim, 1.0)) is None:

@@ -1,13 +1,13 @@
-"""Lower bounds on the epsilon of any training loop, from scores of canaries: `epsilometer.one_run`. Losses are in nats.
+"""Lower bounds on any training's epsilon, from scores of canaries: `epsilometer.one_run`. Losses are in nats.
 
 Before the training, a fair coin for each canary decides whether the training includes it (or which of its two versions
 is included). Afterwards, every canary gets a score from the training's output; a larger score means that the
 canary was likelier included. The adversary makes r guesses: "in" for the r / 2 canaries with the highest scores, and
 "out" for the r / 2 with the lowest. It abstains on the other canaries.
 
-The number r may be fixed beforehand. Otherwise several values are tried: the number of all canaries, half of it, a
-quarter, and so on. Each number is tested at an equal share of alpha (Bonferroni), and the best result counts. Ties
-are broken by a separate random stream, independent of the coins. Each bound is proved at confidence 1 - alpha / 2:
+The number r may be fixed beforehand. Otherwise several values of r are tried: the number of canaries, half of it, a
+quarter, and so on. Each value is tested at an equal share of alpha (Bonferroni), and the best result counts. Ties are
+broken by a separate random stream, independent of the coins. Each bound is proved at confidence 1 - alpha / 2:
 
 - `steinke`: the epsilon at delta by Steinke, Nasr and Jagielski 2023 (`coins`), valid for any mechanism;
 - `f-dp`: the epsilon at delta by Mahloujifar, Melis and Chaudhuri 2024 (`fdp`), valid for any mechanism. This bound is
@@ -16,7 +16,7 @@ are broken by a separate random stream, independent of the coins. Each bound is 
   bound is larger still, but valid only if the audited mechanism has the curve of a Gaussian. A training with sampled
   batches has such a curve only approximately, and only with very many steps.
 
-A claim is tested by its whole curve. This can refute claims that a bound on epsilon at one delta cannot refute.
+A claim's whole curve is tested. Such a test can refute claims that no bound on epsilon at one delta refutes.
 """
 
 from __future__ import annotations
@@ -97,13 +97,13 @@ def one_run(
     alpha: float = 0.01,
     seed: int = 0,
 ) -> pl.DataFrame:
-    """Return lower bounds on the epsilon of one example from scores of canaries: a row per method (`BOUNDS`).
+    """Return lower bounds on one example's epsilon, from scores of canaries: a row per method (`BOUNDS`).
 
     A lower bound of 0 means no evidence; it does not mean that the training is private.
 
-    included, excluded: the scores of the canaries that were included, and of the others. A score is larger if the
-        canary was likelier included, such as minus its loss, or the inner product of its gradient with a release. A
-        fair coin must decide about each canary separately, and scores must depend only on the training's output.
+    included, excluded: the scores of the canaries that were included, and of the others. Scores are larger for canaries
+        that were likelier included. Examples: minus a canary's loss, or its gradient's inner product with a release. A
+        fair coin must decide on each canary separately, and scores must depend only on the training's output.
     delta: the delta of the bounds.
     guesses: the number of guesses, fixed before the scores were seen. If None, several numbers are tried and the best
         result counts, with a correction.
@@ -111,8 +111,8 @@ def one_run(
     alpha: every lower bound holds with probability 1 - alpha / 2.
     seed: breaks ties.
 
-    Raises UserError if scores are not numbers, or if fair coins would give this number of included canaries less than
-    once in a million runs.
+    Raises UserError if scores are not numbers, or for a number of included canaries that is too unlikely with fair
+    coins.
     """
     right = ordered(included, excluded, seed)
     if len(right) > 1 and len(np.unique(np.concatenate([included, excluded]))) == 1:
@@ -134,7 +134,7 @@ def one_run(
 
 
 def ordered(included: ArrayLike, excluded: ArrayLike, seed: int = 0) -> NDArray[np.bool_]:
-    """Return whether each guess is right, [canaries], in the order of guesses.
+    """Return whether each guess is right, [canaries], in the order in which guesses are made.
 
     The order is: highest score, lowest score, second highest, and so on. included, excluded, seed: as in `one_run`,
     which also lists the errors.
@@ -222,7 +222,7 @@ def _by_fdp(counts: fdp.Counts, judging: Judging) -> float:
 
 @dataclass(frozen=True)
 class Family:
-    """A family of curves, one for each strength, to which the mechanism's curve is assumed to belong.
+    """A family of curves, one per strength. The mechanism's curve is assumed to belong to it.
 
     profile: maps a strength > 0 to its curve.
     epsilon: maps a strength and a delta to the epsilon in nats.

@@ -1,9 +1,9 @@
 """An audit of a training by canaries, compared with its accountants: the bracket, Renyi and the published epsilon.
 
-All epsilons in a row have the same delta and neighbours. `p_value` and `verdict` are about the claimed curve
-(`training_claims.profile`). The curve consists of proved upper bounds, so a refuted claim means that the training
-differs from the one that the accountant assumes. A lower bound above the bracket also shows such a difference, at
-the lower bound's confidence. All tests of claims share alpha.
+All epsilons in a row have one delta and one kind of neighbours (for directional noise, `published` has delta 0).
+`p_value` and `verdict` are about the claimed curve (`training_claims.profile`), which consists of proved upper bounds.
+So if a claim is refuted, the training is not what the accountant assumes. A lower bound above the bracket shows this,
+too, at the bound's confidence. All tests of claims share alpha.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ACCOUNTANTS = {LOSS_DISTRIBUTION: "bracket_upper", RENYI: "renyi", PUBLISHED: "p
 
 @dataclass(frozen=True)
 class ClaimedTraining:
-    """The training that an accountant assumes. release: None for a training without noise, which claims nothing."""
+    """The training that an accountant assumes. release: None without noise, and so without a claim."""
 
     release: Release | None
     schedule: Schedule
@@ -75,5 +75,5 @@ def audited(
 
 
 def guessing(judging: Judging, canaries: int, share: float | None) -> Judging:
-    """Return the settings with this share of the canaries as the number of guesses; unchanged if `share` is None."""
+    """Return the settings with a number of guesses: this share of the canaries. None leaves them unchanged."""
     return judging if share is None else replace(judging, guesses=max(1, round(share * canaries)))

@@ -1,10 +1,10 @@
-"""The claims of a training as curves: the profile against which one run is tested, and a family of curves.
+"""The claims of a training as curves: the profile that one run tests, and a family of curves.
 
 A training's profile consists of proved upper bounds on epsilon at several deltas, computed from its loss distribution.
-Using only these deltas makes p-values a few per cent larger than using all deltas would.
+With these few deltas, p-values are a few per cent larger than with all deltas.
 
 The family consists of the training's own release and schedule with other amounts of noise. A bound by the family
-assumes that the training belongs to the family: the amount of noise may be wrong, but not its kind or the sampling.
+assumes that the kind of noise and the sampling are right; only the amount of noise may be wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from epsilometer.studies.training.one_run.scores import Family
 TRAINING = "training"
 _DELTAS = (0.5, 0.2, 0.07, 0.02, 5e-3, 1e-3, 1e-4, 1e-6)
 _FEW = (0.3, 0.03, 2e-3, 1e-4)  # fewer deltas for a family, because a search computes many of its curves
-_WIDTH = 0.1  # width of brackets; only upper bounds are used, which depend less on the width than lower bounds
+_WIDTH = 0.1  # width of brackets; affects the upper bounds, which alone are used, less than the lower bounds
 
 
 @cache

@@ -32,13 +32,13 @@ from epsilometer.studies.training.tables import BUDGETS, CANDIDATES, MEMBERSHIP,
 ACCOUNTANTS = ("loss distribution", "approximation", "Renyi", "pure", "published")
 SCORE = "mcc"  # the score of a head; 0 if it always guesses one class
 RECONSTRUCTION = "rouge_l"  # the measure of reconstruction
-_SHOWN = 4  # maximum number of levels at which a text's reconstructions are shown
+_SHOWN = 4  # maximum number of reconstructions shown of a text, one per level
 
 
 def section(results: Results[TrainingParams]) -> Section | None:
     """Return the section: claims and proofs, utility at equal reconstruction, and attacks against noise.
 
-    It is None if params.yaml has no entry of `private_training` or `reconstruction`.
+    Returns None if params.yaml has no entry of `private_training` or `reconstruction`.
     """
     params = results.params
     if not (params.private_training or params.reconstruction):
@@ -170,9 +170,9 @@ def claimed(budgets: pl.DataFrame) -> Table:
 
 
 def scored(runs: pl.DataFrame) -> Table:
-    """Return the table of heads' scores on texts that were not trained on: mean, minimum and maximum over seeds.
+    """Return the table of heads' scores on texts not trained on: mean, minimum and maximum over seeds.
 
-    Scores on training texts are not shown, because they are computed from private texts without noise.
+    Scores on training texts are left out, because they are computed from private texts without noise.
     """
     tested = runs.filter(pl.col("split") != "train", pl.col("metric") != "loss")
     rows = []
@@ -202,7 +202,7 @@ def equally_loud(pairs: pl.DataFrame) -> Table:
 
 
 def proofs(audited: pl.DataFrame) -> Table:
-    """Return the table of the losses that canaries prove, and the claim: a row per score, a column per bound."""
+    """Return the table of the claims, and of the losses that canaries prove: a row per score, a column per bound."""
     of_score = "training: {cell} | level: {level:g} | canaries: {canaries:,} {kind} | score: {score} | "
     of_score += "right: {right:,} of {guesses:,}"
     of_claim = "claimed: {bracket_lower:rough} to {bracket_upper:rough} | sampling: {sampling} | verdict: {verdict}"
@@ -267,8 +267,8 @@ def against_noise(curves: pl.DataFrame) -> Table:
 def utility_rows(params: TrainingParams, runs: pl.DataFrame, curves: pl.DataFrame) -> list[dict[str, Any]]:
     """Return a row per noise, level and measure: a head's score, and the reconstruction at the same level of noise.
 
-    The column `front` marks the Pareto front: no other row of the same measure and label is at least as good in score
-    and in reconstruction, and better in one of the two.
+    The column `front` marks the Pareto front: no other row of the same measure and label is better in score or
+    reconstruction without being worse in the other.
     """
     scored: dict[tuple[str, float | None], list[float]] = {}
     for row in runs.filter(pl.col("split") != "train", metric=SCORE).to_dicts():
@@ -327,7 +327,7 @@ def _same_noise(left: Noised, other: Noised) -> bool:
 
 
 def canary_sentence(audited: pl.DataFrame) -> list[str]:
-    """Return a sentence on the claims that canaries tested, how many could have been refuted, and the results."""
+    """Return a sentence that counts the claims that canaries tested, refuted, and could have refuted."""
     claimed = audited.filter(pl.col("bracket_upper").is_not_null()).group_by("cell", "level", "noise", "sampling").agg(
         pl.col("lower").max(), pl.col("bracket_upper").first(), pl.col("ceiling").max(), pl.col("verdict")
     )  # fmt: skip

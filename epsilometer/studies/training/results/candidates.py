@@ -1,8 +1,8 @@
 """The losses that the optimal adversary's guesses among k texts prove about noisy gradients.
 
-`attacks.reconstruction.candidates` returns scores. This module turns them into guesses, hits, posteriors and losses, by
-the same code as for attacks on rewrites. Each row also has the success rate that the law of the noise gives for k = 2,
-and an upper bound on the success rate for any k.
+`attacks.reconstruction.candidates` returns scores. This module turns scores into guesses, hits, posteriors and losses,
+by the code for attacks on rewrites. Each row also has the success rate by the noise's law, for k = 2, and an upper
+bound on the success rate, for any k.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def table(
 ) -> pl.DataFrame:
     """Return a row (schema `CANDIDATES`) for each noise level and size of candidate sets.
 
-    of:     the data set and mechanism, which identify the rows.
+    of:     the data set and mechanism of the rows.
     pools:  the texts' gradients; one pool in all, or one per part (tensor) if each part has its own draw.
     noises: the noise at each level; level None means no noise.
     words:  [texts], the number of words of each text in the pool.
     seed:   the name of the random streams.
     alpha:  the error probability of each interval.
 
-    Sizes larger than the pool are left out. At each size, all levels have the same trials and the same normal numbers.
+    Sizes larger than the pool are left out. At each size, all levels share their trials and normal numbers.
     """
     every, extra = [], []
     for size in (size for size in attack.sizes if size <= len(words)):
@@ -123,8 +123,8 @@ def _claims(pools: Sequence[GradientPool], trials: Trials, noise: TrainingNoise)
     """Return the loss [n] claimed between the candidates of each trial, in nats; None for noise without a claim.
 
     The claimed loss between two candidates is kappa times the distance of their directions, per part. If one gradient
-    is zero, its draw is uniform, and the loss is at most kappa + ln M(kappa), where ln M is `log_moment`. For more than
-    two candidates, the claimed loss is the maximum for any two gradients, 2 kappa per part.
+    is zero, its draw is uniform, and the claimed loss is kappa + ln M(kappa), where ln M is `log_moment`. For more than
+    two candidates, the claimed loss is 2 kappa per part, the maximum for any two gradients.
     """
     if not isinstance(noise, DirectionalNoise):
         return None
@@ -155,8 +155,8 @@ def pair_law(
 ) -> NDArray[np.float64] | None:
     """Return the probability [n] that the best adversary guesses right between two texts of a pool.
 
-    left, right: [n], the indices of the two texts. The result is None if the probability is unknown: without noise,
-    if each part has its own draw, and for a directional draw if a gradient is zero.
+    left, right: [n], the indices of the two texts. The result is None if the probability is unknown: without noise, for
+    a draw per part, and for a directional draw if a gradient is zero.
     """
     release = noise.release([pool.size for pool in pools])
     if release is None or (isinstance(release, VonMisesFisher) and release.parts > 1):

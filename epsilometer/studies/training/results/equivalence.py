@@ -3,10 +3,10 @@
 The mean difference has a t interval at confidence 1 - alpha, which assumes normal differences. The verdicts are:
 
 - **equivalent**: the interval lies between -margin and +margin, for a margin fixed beforehand (two one-sided tests at
-  alpha / 2 each, Schuirmann 1987). Methods that differ by the margin or more get this verdict with
-  probability at most alpha / 2.
-- **different**: the interval is not within the margin and excludes 0. Equal methods get this verdict with probability
-  at most alpha.
+  alpha / 2 each, Schuirmann 1987). Methods that differ by the margin or more are called so with probability at most
+  alpha / 2.
+- **different**: the interval is not within the margin and excludes 0. Equal methods are called so with probability at
+  most alpha.
 - **undecided**: neither of these.
 """
 

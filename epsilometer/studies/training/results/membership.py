@@ -1,9 +1,8 @@
 """The table of a membership audit: the results of each attack on one target.
 
-There is a row for each attack, at error probability alpha, and a row `strongest` for the attack with the largest area
-under the ROC curve. Because the best of m attacks is chosen afterwards, this row uses alpha / m (Bonferroni). The loss
-in this row is the largest loss of any attack, also at alpha / m. `results.rates` describes the coverage of the
-intervals.
+Each attack has a row, at error probability alpha. The attack with the largest area under the ROC curve also has the row
+`strongest`, at alpha / m (Bonferroni), because it is the best of m attacks, chosen afterwards. The loss in this row is
+the largest loss of any attack at alpha / m. `results.rates` describes the coverage of the intervals.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """Areas under ROC curves at several noise levels on the same examples, with their covariance.
 
 The models of all levels are scored on the same members and others. An example that is easy for one model is usually
-easy for another. So two areas are positively correlated over the choice of examples, and their difference has a far
-smaller error than either area. Let V_l(x) be the share of the others whose score at level l is below the score of
+easy for another. So over the choice of examples, two areas are positively correlated, and their difference has a far
+smaller error than a single area. Let V_l(x) be the share of the others whose score at level l is below the score of
 member x. Let W_l(y) be the share of the members whose score is above the score of y, one of the others. Equal scores
 count half. The area at level l is the mean of V_l, and for many examples
 
     cov(area_k, area_l) = cov(V_k, V_l) / n + cov(W_k, W_l) / m
 
-with n members and m others (DeLong, DeLong and Clarke-Pearson 1988). If a level has several models, V and W are
-averaged over them, and so is the area.
+with n members and m others (DeLong, DeLong and Clarke-Pearson 1988). If a level has several models, the area, V and W
+are means over its models.
 
-**Scope.** The models are fixed, and inference is about new examples. A difference shows that *these* models with less
-noise leak more than *those* with more noise, on further examples. The inference does not cover other trainings at the
-same levels, such as trainings with other seeds.
+**Scope.** The models are fixed, and inference is about new examples. A difference shows that, on further examples,
+*these* models with less noise leak more than *those* with more noise. The inference does not cover other trainings at
+these levels, for example with other seeds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Areas:
 
 
 def placements(inside: Array, outside: Array) -> tuple[Array, Array]:
-    """Return V [n], the share of others that score below a member, and W [m], the share of members above a non-member.
+    """Return V [n], the share of others below each member, and W [m], the share of members above each non-member.
 
     inside, outside: the scores [n] of members and [m] of others, which may be infinite. Equal scores count half. The
     means of V and W are equal.

@@ -6,17 +6,17 @@ P(member > other) + P(equal) / 2.
 
 **Coverage of the intervals.** Members are a sample of a model's training texts, the others a sample of similar texts.
 Given the model and the references, scores of different examples are independent. So an interval describes the attack on
-other examples *of this model*. It does not cover another training run, whose model has memorised other texts; runs with
-several seeds show this variation. For the same reason, `loss` is a result about this model and does not refute a claim.
-A claim is about the randomness of training; `auditing.estimation.coins` tests such claims.
+other examples *of this model*. The interval does not cover another training, whose model has memorised other texts;
+several seeds show this variation. So `loss`, too, is about this model, and refutes no claim. A claim is about the
+randomness of training; `auditing.estimation.coins` tests such claims.
 
 - `area`: the variance is that of DeLong, DeLong and Clarke-Pearson (1988), and the interval is on the logit scale (Pepe
   2003).
-- Rates at a threshold are binomial if the threshold does not depend on the examples (Clopper and Pearson). So examples
+- Rates at a threshold are binomial (Clopper and Pearson) if the threshold does not depend on the examples. So examples
   are split: thresholds are set on the first half, and rates are measured on the second (`halves`).
 - `leakage`: TPR - FPR, the adversary's advantage (Yeom, Giacomelli, Fredrikson and Jha 2018).
 - `loss`: ln((TPR - delta) / FPR) for an adversary who names members, or ln((TNR - delta) / FNR) for one who names
-  non-members (`successes.loss_by_rates`). The first half of the examples determines which of these two losses is used.
+  non-members (`successes.loss_by_rates`). The first half of the examples determines which adversary is used.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from epsilometer.auditing.estimation.successes import clopper_pearson, loss_by_r
 from epsilometer.core.errors import UserError
 from epsilometer.studies.training.results.paired_areas import placements
 
-_FEW = 10  # with fewer members or others than this, the estimated variance alone gives no reliable interval
+_FEW = 10  # with fewer members or others, the estimated variance alone gives no reliable interval
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class MembershipScores:
 
     @classmethod
     def of(cls, scores: NDArray[np.float64], members: NDArray[np.bool_]) -> MembershipScores:
-        """Return scores [n] of examples, divided by membership [n]. NaN scores are left out."""
+        """Divide the scores [n] of examples by membership [n]. NaN scores are left out."""
         seen = ~np.isnan(scores)
         return cls(scores[members & seen], scores[~members & seen])
 
@@ -111,9 +111,9 @@ def area(scores: MembershipScores, alpha: float) -> Interval:
 def area_of(value: float, variance: float, pairs: int, alpha: float) -> Interval:
     """Return the interval of an area with this variance, at confidence 1 - alpha, valid for many examples.
 
-    pairs: the number of disjoint pairs of one member and one other. If the variance is 0, as when all members score
-    above all others, the interval is that of Clopper and Pearson for `pairs` trials with equal outcomes. With few
-    pairs, the estimated variance is unreliable, so the interval is never narrower than this exact one.
+    pairs: the number of disjoint pairs of one member and one other. If the variance is 0, for example if all members
+    score above all others, the interval is that of Clopper and Pearson for `pairs` trials with equal outcomes. With few
+    pairs, the estimated variance is unreliable, and the interval is never narrower than this exact interval.
     """
     slack = 1 - (alpha / 2) ** (1 / pairs)
     low, high = max(0.0, value - slack), min(1.0, value + slack)
@@ -130,7 +130,7 @@ def threshold_at(fpr: float, outside: NDArray[np.float64]) -> float:
 
 
 def best_threshold(scores: MembershipScores) -> float:
-    """Return the threshold with the largest TPR - FPR on these examples; the highest of several such thresholds."""
+    """Return the threshold with the largest TPR - FPR on these examples; of equally good ones, the highest."""
     every = np.unique(np.concatenate([scores.inside, scores.outside]))[::-1]
     inside, outside = (_exceeding(part, every) for part in (scores.inside, scores.outside))
     return float(every[np.argmax(inside / len(scores.inside) - outside / len(scores.outside))])
@@ -178,13 +178,13 @@ MEMBERS, OTHERS = "members", "others"
 
 
 def loss(chosen: MembershipScores, measured: MembershipScores, alpha: float, delta: float = 0.0) -> Loss:
-    """Return the loss that is proved by naming members, or by naming non-members, at one threshold.
+    """Return the loss that naming members, or naming non-members, proves at one threshold.
 
     The loss is between neighbours by replacement, because members and others belong to equally large training sets.
 
-    chosen: the examples that determine the threshold and whom to name, by the largest lower bound.
+    chosen: the examples on which the threshold and `named` are chosen, by the largest lower bound.
     measured: other examples, whose counts prove the loss.
-    alpha: the error probability; divide it by the number of attacks if one of them is chosen afterwards.
+    alpha: the error probability; divide it by the number of attacks if the best is chosen afterwards.
     """
     named, threshold = _most_telling(chosen, alpha, delta)
     hits, n = int((measured.inside > threshold).sum()), len(measured.inside)

@@ -1,13 +1,13 @@
 """Upper bounds for any attack on a noisy gradient: information, exact matches, and guesses between two texts.
 
 All bounds are for one release of one text's gradient, clipped or scaled to length at most 1 (`accounting.releases`).
-They hold for any distribution of texts and any knowledge of the other texts in the batch. For a text x, v_x is this
-gradient and P_x the law of its release. W is the cosine between a von Mises-Fisher draw and its mean; U is the
-cosine between a uniform direction and this mean.
+They hold for any distribution of texts and any knowledge of the other texts in the batch. For a text x, v_x is its
+clipped or scaled gradient and P_x the law of its release. W is the cosine of a von Mises-Fisher draw to its mean
+direction; U is the cosine of a uniform direction to this mean.
 
 **Information** (nats). For any distribution Q of outputs, I(X; Y) <= E_x KL(P_x || Q). With Q the noise about the
 origin, KL is |v_x|^2 / 2 sigma^2 <= 1 / (2 sigma^2). With Q uniform on the sphere, KL is kappa E W - ln E e^(kappa U)
-for each part. A text whose identification takes more nats than this can be identified from its gradient only by luck.
+for each part. If identifying a text takes more nats, its gradient identifies the text only by luck.
 
 **Exact matches** (Hayes, Mahloujifar and Balle, NeurIPS 2023). Let p0 be the probability that the best guess without
 the gradient is right. An adversary names x on a set of outputs S_x. These sets are disjoint, so their probabilities
@@ -42,7 +42,7 @@ from epsilometer.accounting.releases import Gaussian, Release, VonMisesFisher
 from epsilometer.core import von_mises_fisher
 from epsilometer.core.errors import UserError
 
-_GRID = 257  # distances at which the success rate is integrated; its probit is interpolated linearly between them
+_GRID = 257  # distances at which success rates are integrated; their probits are interpolated linearly
 _SURE = 1 - 2.0**-53  # largest success rate whose probit is finite
 
 
@@ -57,8 +57,7 @@ def exact_match(release: Release, blind: float) -> float:
     """Return the upper bound on the probability that an adversary identifies the text.
 
     blind: the probability that the best guess without the gradient is right.
-    Raises UserError if blind is outside (0, 1], or if each part has its own draw. No bound is implemented for such
-    draws.
+    Raises UserError if blind is outside (0, 1], and for a draw per part, for which no bound is implemented.
     """
     if not 0 < blind <= 1:
         raise UserError(f"the success rate of a blind guess must be in (0, 1], got {blind}", "EPS-A052")

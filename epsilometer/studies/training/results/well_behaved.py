@@ -1,19 +1,19 @@
-"""A test that an attack's success falls as noise grows, which is the condition for calibrating noise by the attack.
+"""A test that an attack's success falls as noise grows. Only then can noise be calibrated by the attack.
 
-The test is on a curve over levels, from the least noise to the most. It asks two questions:
+A curve over levels, from the least noise to the most, is tested with two questions:
 
 - Does the curve **fall** from the least noise to the most? If not, the attack does not distinguish the levels.
 - Does the curve **rise** between any two levels? If so, it is not monotone.
 
 If the same texts were attacked at every level, each text has a difference between two levels. The mean difference is
-tested by flipping the signs of the texts' differences. All 2^b sign patterns are used for up to b = 14 texts, random
-ones for more. The test is exact if differences are symmetric about 0 under the hypothesis, and nearly exact for means
-over a few dozen texts. If only estimates with intervals are known, a difference is tested by the normal distribution,
-with deviations derived from the intervals. Rises are tested for every pair of levels (Bonferroni).
+tested by flipping the signs of the texts' differences. Up to b = 14 texts, all 2^b sign patterns are used; beyond,
+random patterns. The test is exact if differences are symmetric about 0 under the hypothesis, and nearly exact for means
+over a few dozen texts. Estimates with intervals are compared by the normal distribution, with deviations derived from
+the intervals. Rises are tested for every pair of levels (Bonferroni).
 
 A sign-flip test of b texts has no p-value below 2^-b. The p-values of several curves are corrected together (Holm).
-Tests that could not become significant with their number of texts are left out (Tarone 1990,
-`claims.verdicts.divisor`). A curve whose fall could not become significant is *not testable*.
+Tests that could never become significant with their number of texts are left out (Tarone 1990,
+`claims.verdicts.divisor`). A curve whose fall could never become significant is *not testable*.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def paired(values: NDArray[np.float64]) -> Moves:
     signs = np.sign(Noise.named(_FLIPS, "well behaved").uniforms(texts) - 0.5) if more else _every_sign(texts)
 
     def p(i: int, j: int) -> float:
-        """Return the share of sign patterns whose sum of differences, level i minus j, reaches the observed sum."""
+        """Return the share of sign patterns whose sum of differences (level i minus j) reaches the observed sum."""
         differences = values[i] - values[j]
         as_large = ~(signs @ differences < differences.sum() - 1e-12)  # negated, so that NaN counts as large
         return float((more + as_large.sum()) / (more + len(signs)))
@@ -74,9 +74,9 @@ def paired(values: NDArray[np.float64]) -> Moves:
 def by_covariance(of: Areas) -> Moves:
     """Test a curve of areas on the same examples, from the least noise to the most.
 
-    A difference d may have no variance, for example between a level at which the attack is always right and a level at
-    which its guess is constant. Its p-value is then exp(-pairs d^2 / 2), the bound of Hoeffding (1963, section 5) on
-    means over pairs of two samples.
+    A difference d may have no variance, for example if the attack is always right at one level and guesses a constant
+    at the other. Then the p-value is exp(-pairs d^2 / 2), the bound of Hoeffding (1963, section 5) on means over pairs
+    of two samples.
     """
 
     def p(i: int, j: int) -> float:
@@ -104,7 +104,7 @@ def by_intervals(values: Sequence[float], low: Sequence[float], high: Sequence[f
 
 
 def verdicts(tested: Sequence[Moves], alpha: float) -> list[str]:
-    """Return a verdict on each curve. With probability 1 - alpha, all verdicts are right."""
+    """Return a verdict on each curve. With probability 1 - alpha, no verdict states a false fall or rise."""
     p, least = (
         np.array([getattr(curve, name) for curve in tested for name in names], np.float64)
         for names in (("fall", "rise"), ("least_fall", "least_rise"))
@@ -127,7 +127,7 @@ def _every_sign(texts: int) -> NDArray[np.float64]:
 def _of_pairs(p: Callable[[int, int], float], levels: int, least: float = 0.0) -> Moves:
     """Return the p-values of a curve.
 
-    p: the one-sided p-value of level i minus level j, from i and j; least: its smallest possible value.
+    p: maps i and j to the one-sided p-value of level i minus level j; least: the smallest possible value of p.
     """
     rises = [p(j, i) for i, j in combinations(range(levels), 2)]
     rise = min(1.0, len(rises) * min(rises, default=1.0))

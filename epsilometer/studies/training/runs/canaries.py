@@ -1,9 +1,9 @@
 """The coins and labels of canaries in a training set.
 
-For neighbours added or removed, a coin decides whether a canary is included. For neighbours by replacement, where the
-number of texts is public, each canary is included with one of two labels, and a coin decides which. Coins are
-independent, so the number of included canaries is random, as the bounds of `auditing.estimation.coins` require. These
-canaries are texts. Canaries that are gradients are in `gradient_canaries`; they would ruin a trained model.
+For neighbours added or removed, a coin decides whether a canary is included. For neighbours by replacement, the number
+of texts is public, so each canary is included, and a coin decides which of two labels it has. Coins are independent, as
+the bounds of `auditing.estimation.coins` require, so the number of included canaries is random. These canaries are
+texts. `gradient_canaries` has canaries that are gradients; they would ruin a trained model.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def coins(count: int, generator: np.random.Generator) -> NDArray[np.bool_]:
 
 
 def wrong_labels(right: NDArray[np.int64], classes: int, generator: np.random.Generator) -> CanaryLabels:
-    """Return, for each right label [n], a uniform wrong label as the first version; the second has the right label."""
+    """Return versions for right labels [n]: first with a uniform wrong label, second with the right label."""
     return CanaryLabels((right + generator.integers(1, classes, len(right))) % classes, right)
 
 

@@ -2,7 +2,7 @@
 
 On the unit sphere of R^d, the density of a draw y about a unit vector mu is C_d(kappa) e^(kappa mu'y) (Mardia and Jupp
 2000, section 9.3). Between two means, the privacy loss is kappa (mu - nu)'y <= kappa |mu - nu|, with equality for y
-parallel to mu - nu. So the loss is at most 2 kappa for any two means (`accounting`).
+parallel to mu - nu. So no two means have a loss above 2 kappa (`accounting`).
 
 **One draw** is y = W mu + sqrt(1 - W^2) q, with q uniform on the unit vectors orthogonal to mu. q is a Gaussian vector
 minus its component along mu, divided by its length. This needs no rotation and no special case for a mean near an axis.
@@ -12,11 +12,11 @@ cancellation for kappa from 1e-3 to 1e9 and d from 2 to 1e8. Let m = d - 1, s = 
 
     W = (x + T) / (1 + x T)    is accepted with probability e^(m (z + ln(1 - z))),    z = x T / (1 + x T).
 
-This is Wood's envelope: his Beta variable is (1 - T) / 2, his b is (1 - x) / (1 + x), and kappa (1 - x^2) = m x turns
-his bound into this one. At large kappa, his formulas fail in float32: b cancels to 0, or 1 - W takes only a few values
-(`tests/support/broken/float32_cosines.py`). So all scalars here are float64.
+This is Wood's envelope: Wood's Beta variable is (1 - T) / 2, Wood's b is (1 - x) / (1 + x), and kappa (1 - x^2) = m x
+turns Wood's bound into this bound. At large kappa, Wood's formulas fail in float32: b cancels to 0, or 1 - W takes only
+a few values (`tests/support/broken/float32_cosines.py`). So all scalars here are float64.
 
-**The average of L draws** is all that is released, so it is sampled directly, without the L draws. Let the unit means
+**The average of L draws** is all that is released. So it is sampled directly, without the L draws. Let the unit means
 u_i have the Gram matrix G. Draw i is w_i u_i + s_i (z_i - t_i u_i), where w_i is its cosine W, z_i is standard normal
 in R^d, t_i = u_i'z_i, and s_i = sqrt(1 - w_i^2) / |z_i - t_i u_i|. Let M be the span of the means, r its dimension.
 
@@ -34,9 +34,9 @@ in R^d, t_i = u_i'z_i, and s_i = sqrt(1 - w_i^2) / |z_i - t_i u_i|. Let M be the
 
        sum = sum_i (w_i - s_i t_i) u_i + l n + (sum_i s_i e_i - l h),    l = length / |n - h|.
 
-   The term in brackets lies in M and equals sum_i (s_i - l c_i) e_i. It is small, because every s_i is nearly l c_i.
-   It is computed as a combination of the means. The coefficients may be large if means are nearly dependent, equal or
-   opposite. This does no harm, because the term is small.
+   The term in brackets lies in M and equals sum_i (s_i - l c_i) e_i. It is small, because every s_i is nearly l c_i. It
+   is computed as a combination of the means. If means are nearly dependent, equal or opposite, the coefficients may be
+   large, which does no harm to a small term.
 
 This is exactly the law of the average of L separate draws (`average_of_draws`, the reference in tests). A sample costs
 one normal vector, one product with it and one weighted sum; the rest works on L x L matrices. If d - r < L, the draws
@@ -46,9 +46,9 @@ A mean of zero has no direction. Its draw is uniform, with w_i = 0 and u_i = 0 a
 any other draw is at most 2 kappa. Gradients that are not finite count as zero.
 
 The vector n and sums of gradients are float32. Their rounding moves a draw by 1e-7 of its noise and a mean by 1e-7 of
-its length, and so adds 1e-7 of the claimed loss. A mean that is nearer than 1e-5.5 to the span of other means is
-treated as part of the span. This adds 3e-6 kappa to the loss of the mean's example. docs/concepts/security-releases.md
-explains the effect on a release.
+its length, which adds 1e-7 of the claimed loss. A mean nearer than 1e-5.5 to the span of other means is treated as part
+of the span, which adds 3e-6 kappa to the loss of its example. docs/concepts/security-releases.md explains the effect on
+a release.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ from epsilometer.studies.training.runs.gradients import ExampleGradients
 
 Array = NDArray[np.float64]
 
-_NUMBERS = 1 << 16  # random numbers sampled at a time; a single draw may need more
-_DEPENDENT = 1e-11  # squared distance from the span of other means below which a mean counts as in the span
+_NUMBERS = 1 << 16  # random numbers sampled at a time, except that a draw is never divided
+_DEPENDENT = 1e-11  # a mean at a smaller squared distance from the span of other means counts as in the span
 
 
 def cosines(kappa: float, dimension: int, count: int, generator: np.random.Generator) -> Array:
@@ -97,9 +97,9 @@ def average(
 ) -> NDArray[np.floating]:
     """Return the sum [d] of one draw about each of L gradients, divided by `over` (default: L).
 
-    It has the same law as `average_of_draws`; the module's docstring explains how. The result is float64 if the draws
-    are made one by one, or if the generator is that of the operating system. Otherwise the result is float32. It is
-    zero for no gradients. Raises UserError for kappa <= 0 and for fewer than two dimensions.
+    The result has the law of `average_of_draws`, as the module's docstring explains. It is float64 if the draws are
+    made one by one, or if the generator is the operating system's; otherwise it is float32. Without gradients, it is
+    zero. Raises UserError for kappa <= 0 and for fewer than two dimensions.
     """
     check_concentration(kappa, gradients.size)
     if not gradients.count:

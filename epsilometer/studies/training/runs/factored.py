@@ -1,16 +1,16 @@
 """Per-example gradients in factored form: one outer product per tensor and example.
 
-For one example, the gradient with respect to an affine map's weight is u v', where u is the gradient at its outputs and
-v its input. With respect to a bias or a norm's factor, it is a vector u. So the gradients g_i of L examples have, for
-each tensor, factors U [L, m] and V [L, n] with rows u_i and v_i. For weights w_i and a tensor M
+For one example, the gradient with respect to an affine map's weight is u v', where u is the gradient at the map's
+outputs and v is its input. The gradient with respect to a bias or a norm's factor is a vector u. So the gradients g_i
+of L examples have, for each tensor, factors U [L, m] and V [L, n] with rows u_i and v_i. For weights w_i and a tensor M
 
     |g_i|^2    = sum over tensors of |u_i|^2 |v_i|^2
     <g_i, g_j> = sum of (u_i . u_j) (v_i . v_j)
     <g_i, M>   = sum of u_i' M v_i
     sum w_i g_i = U' diag(w) V, tensor by tensor
 
-For a bias or a norm's factor, v is 1. No gradient is ever formed. For a batch of 128 examples and a pooler of
-768 by 768, the factors take 1 MB, and the gradients would take 300 MB.
+For a bias or a norm's factor, v is 1. No gradient is ever formed: for a batch of 128 examples and a pooler of 768 by
+768, the factors take 1 MB instead of 300 MB.
 
 An example counts as finite if its norm is finite and representable in float32. The gradients of other examples count as
 zero.
@@ -34,7 +34,7 @@ class Factor:
 
     left:  [..., L, m], the u of each example.
     right: [..., L, n], the v of each example; None for a tensor with one axis.
-    Axes before L index models of the same shape; `left` or `right` may lack these axes.
+    Axes before L index models of one shape; `left` or `right` may lack these axes.
     """
 
     left: NDArray[np.float32]
@@ -46,7 +46,7 @@ class Factor:
         return self.left.shape[-1] * (1 if self.right is None else self.right.shape[-1])
 
     def squares(self) -> NDArray[np.float64]:
-        """Return the squared lengths [..., L]; infinite or NaN if the gradient is, or if float32 overflows."""
+        """Return the squared lengths [..., L]; infinite or NaN if a gradient is not finite or float32 overflows."""
         return _squares(self.left) * (1.0 if self.right is None else _squares(self.right))
 
     def gram(self) -> NDArray[np.float64]:
@@ -64,7 +64,7 @@ class Factor:
     def product(self, tensor: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the gradients' inner products [..., L] with a tensor [..., m, n] or [..., m].
 
-        They are computed in the tensor's precision.
+        The products have the tensor's precision.
         """
         if self.right is None:
             product: NDArray[np.float64] = (self.left @ tensor[..., None])[..., 0].astype(np.float64)
@@ -103,7 +103,7 @@ class FactoredGradients:
 
     @cached_property
     def _lengths(self) -> NDArray[np.float64]:
-        """The lengths [..., L] of the gradients; infinite or NaN if a gradient is, or if float32 overflows."""
+        """The gradients' lengths [..., L]; infinite or NaN if a gradient is not finite or float32 overflows."""
         with np.errstate(over="ignore", invalid="ignore"):
             lengths: NDArray[np.float64] = np.sqrt(sum((factor.squares() for factor in self.factors), np.zeros(())))
         return lengths

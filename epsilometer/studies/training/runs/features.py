@@ -11,8 +11,8 @@ GPT-2:  the state of the last token that is not padding, before the last norm, c
         cannot change its state.
 
 A text is truncated after `length` tokens, including special tokens. A special token that is written in a text counts as
-plain characters. A state depends only on its text, not on the other texts of the batch: the text's length determines
-the batch's width, and the width determines the number of rows.
+plain characters. A state depends on its text alone, not on the other texts of the batch: a text's length determines its
+batch's width, and the width determines the batch's number of rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from epsilometer.runtime.resuming import Parts
 from epsilometer.studies.training.runs.heads import BERT, GPT2, last_layers
 from epsilometer.studies.training.runs.tokens import Tokens, attention, last_place, padding, window
 
-BLOCK = 512  # texts between two writes, the maximum work that is lost if the process is killed
+BLOCK = 512  # texts between two writes: the most work that a killed process loses
 ROWS = {"cpu": 8, "cuda": 1024}  # texts per batch for transformers, if they fit into memory
 MULTIPLE = 8  # a batch's width is a multiple of this number of tokens
 _STATES = "states.npy"  # the file of a block
@@ -74,8 +74,8 @@ class Frozen(Tokens):
 def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, begun: Parts) -> None:
     """Write a folder of features: SPLIT.npy with the states of each split, float32 [n, width], LAYERS and ABOUT.
 
-    ABOUT contains kind, width and length, the names of the head's tensors in the checkpoint, and for each split the
-    numbers of texts and of truncated texts. A split without texts gets no file. States are written block by block.
+    ABOUT contains kind, width, length, the names of the head's tensors in the checkpoint, and the numbers of texts and
+    of truncated texts per split. A split without texts gets no file. States are written block by block.
 
     begun: the blocks that an earlier run with the same texts, weights and settings finished.
     Raises UserError, before any work, if a text has no tokens.
@@ -98,8 +98,8 @@ def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, beg
 def write_tokens(tokens: Tokens, splits: Mapping[str, Sequence[str]], folder: Path) -> None:
     """Write a folder of token ids: SPLIT.npy of each split, [n, length] (`Tokens.padded`), and ABOUT as `write` does.
 
-    Trainings of more than the head need token ids, because their states change. ABOUT contains hashes of the model's
-    files, because a training loads the model again. Raises UserError if a text has no tokens.
+    A training of more than the head needs token ids, because it changes the states. It loads the model again, so ABOUT
+    contains hashes of the model's files. Raises UserError if a text has no tokens.
     """
     counts = {}
     for split, texts in splits.items():
@@ -133,7 +133,7 @@ def _of_model(tokens: Tokens) -> str:
 def _blocks(
     frozen: Frozen, texts: Sequence[str], order: NDArray[np.int64], *, begun: Parts, split: str
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Yield row numbers and states, block by block. Blocks that an earlier run finished are read from disk."""
+    """Yield row numbers and states, block by block. Blocks finished by an earlier run are read from disk."""
     starts = range(0, len(order), BLOCK)
     for start in track(starts, len(starts), "states"):
         rows, name = order[start : start + BLOCK], f"{split}-{start}"
@@ -159,7 +159,7 @@ class _BertStates:
 
 
 class _ByTransformers:
-    """States of the first token of any BERT, or of a GPT-2's last token before the last norm, by transformers."""
+    """States computed by transformers: of a BERT's first token, or of a GPT-2's last token before the last norm."""
 
     def __init__(self, folder: Path, kind: str, precision: str, device: str) -> None:
         import torch
@@ -183,7 +183,7 @@ class _ByTransformers:
         return states
 
     def _first_batch(self, ids: Sequence[Sequence[int]], width: int, members: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the states of the first members, as many as a batch has rows; texts are padded on the right."""
+        """Return the states of the first members, one batch of them. Texts are padded on the right."""
         import torch
 
         from epsilometer.models.memory import activations
@@ -192,7 +192,7 @@ class _ByTransformers:
         size = self._memory.rows(each, ROWS[self._device])
         tokens = np.full((size, width), self._pad, np.int64)
         there, places = np.zeros(tokens.shape, bool), np.zeros(size, np.int64)
-        there[:, 0] = True  # also in rows without a text, because attention to no token gives NaN
+        there[:, 0] = True  # also in empty rows, because attention to no token gives NaN
         batch = [ids[i] for i in members[:size]]
         for row, tokens_of_text in enumerate(batch):
             tokens[row, : len(tokens_of_text)], there[row, : len(tokens_of_text)] = tokens_of_text, True

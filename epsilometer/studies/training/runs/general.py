@@ -1,16 +1,16 @@
 """Per-example gradients of any parameters of a classifying BERT or GPT-2, by torch.func in micro-batches.
 
 This slow method is for parameters whose gradients have no closed form in `heads`: some or all layers of the network, or
-adapters (LoRA, Hu et al. 2022). `NetworkHead` can replace a head, also in the training loop. Its inputs are the token
-ids [L, length] of L examples (`Tokens.padded`) instead of hidden states.
+adapters (LoRA, Hu et al. 2022). `NetworkHead` can replace a head, even in the training loop. Its inputs are token ids
+[L, length] of L examples (`Tokens.padded`), not hidden states.
 
-The gradients of a micro-batch (examples x d numbers, for d parameters) come from one `vmap` of one `grad`. The
-gradients of a whole batch are stored if they take at most MEMORY bytes. Otherwise each quantity (norms, inner products)
-takes another pass through the micro-batches. A weighted sum of gradients is then computed as the gradient of the
-weighted losses, by one backward pass per micro-batch. The size of micro-batches affects only float32 rounding.
+One `vmap` of one `grad` computes the gradients of a micro-batch: examples x d numbers, for d parameters. The gradients
+of a whole batch are stored if they take at most MEMORY bytes. Otherwise each quantity (norms, inner products) takes
+another pass through the micro-batches. A weighted sum is then the gradient of the weighted losses, by one backward pass
+per micro-batch. The size of micro-batches affects only float32 rounding.
 
-A tensor that two layers share is one parameter: it is counted once, and its gradient is the sum over both layers. The
-network is in evaluation mode, without dropout, and no layer mixes examples.
+A tensor shared by two layers is one parameter, counted once. Its gradient is the sum over the two layers. The network
+is in evaluation mode, without dropout, and no layer mixes examples.
 """
 
 from __future__ import annotations

@@ -1,28 +1,28 @@
-"""Canaries that are gradients: an audit of a training's noise and sampling by the strongest adversary, without a model.
+"""Canaries that are gradients: the strongest adversary audits a training's noise and sampling, without a model.
 
 Each canary is a text whose gradient has length `LENGTH` along an axis of its own. Clipping reduces this length to the
-clipping length, and scaling reduces it to about 1. One fair coin per canary decides whether it is included (neighbours
-added or removed), or which of two directions its gradient has (neighbours replaced). All other texts share one
+clipping length, and scaling to about 1. For neighbours added or removed, a fair coin decides whether the canary is
+included. For replaced neighbours, the coin decides which of two directions its gradient has. All other texts share one
 gradient, along one further axis.
 
 A white-box adversary sees every update and reads canary i from coordinate i. Let x_t be this coordinate at step t, in
-units in which an included canary adds 1. Gaussian noise is the same on every coordinate, so other dimensions can be
-left out. For directional noise the number of dimensions matters, so updates keep all dimensions. Updates from such
-gradients are useless for real texts, so no model is trained on them.
+units of an included canary's contribution. Gaussian noise has one law on all coordinates, so other dimensions can be
+left out. For directional noise the number of dimensions matters, so updates keep all dimensions. Such updates are
+useless for real texts, so no model is trained on them.
 
 **Scores** are computed over all T steps, with sampling rate q and noise of deviation s on a coordinate.
 
-- `likelihood`: the exact log likelihood ratio of inclusion. With Poisson sampling, the coins of steps are independent,
-  so the ratio is the sum over t of ln(1 - q + q e^((2 x_t - 1) / 2s^2)). With fixed batches in a secret order, the
-  ratio is the logarithm of the mean over the n batches of e^(sum over passes of (2 x - 1) / 2s^2). For two directions,
-  the score is the difference of the ratios at x and at -x. Directional noise is nearly Gaussian on a coordinate, with
-  deviation s.
-- `sum`: the sum of x_t, the score of published audits. With sampling, it proves about half the loss of `likelihood`.
-- `placed`, for fixed batches: the sum of x over the steps of the canary's own batch. This score is for an adversary who
-  knows the order of batches, as accountants of fixed batches assume. So the score cannot refute a claim that assumes a
-  secret order.
-- `spread`: the largest x_t minus the smallest. If all steps wrongly have the same noise, it cancels in this difference,
-  which then reveals inclusion.
+- `likelihood`: the exact log likelihood ratio of inclusion. With Poisson sampling, steps have independent coins, so the
+  ratio is the sum over t of ln(1 - q + q e^((2 x_t - 1) / 2s^2)). With fixed batches in a secret order, the ratio is
+  the logarithm of the mean over the n batches of e^(sum over passes of (2 x - 1) / 2s^2). For two directions, the score
+  is the difference of the ratios at x and at -x. Directional noise is nearly Gaussian on a coordinate, with deviation
+  s.
+- `sum`: the sum of x_t, the score of published audits. With sampling, it proves about half as much as `likelihood`.
+- `placed`, for fixed batches: the sum of x over the steps of the canary's own batch. The adversary of this score knows
+  the order of batches, as accountants of fixed batches assume. So the score refutes no claim that assumes a secret
+  order.
+- `spread`: the largest x_t minus the smallest. If all steps wrongly share one noise, the noise cancels in this
+  difference, which then reveals inclusion.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class Axes:
 class Run:
     """An auditor's data after one run.
 
-    coins:  [canaries], whether each canary was included, or had its first direction.
-    scores: [canaries] by the score's name, larger if inclusion, or the first direction, is likelier.
+    coins:  [canaries], whether each canary was included, or in its first version.
+    scores: [canaries] by the score's name; larger if inclusion, or the first version, is likelier.
     """
 
     coins: NDArray[np.bool_]

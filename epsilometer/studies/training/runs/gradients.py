@@ -1,11 +1,11 @@
 """Per-example gradients of a batch, with the operations that noise needs: norms, inner products, weighted sums.
 
-An `ExampleGradients` stores either the factors of a head's gradients (`factored`) or a matrix (`DenseGradients`). With
+An `ExampleGradients` stores either a matrix (`DenseGradients`) or the factors of a head's gradients (`factored`). With
 factors, all operations have closed forms, and no example's gradient is formed. For bert-base's head with two classes
-(`heads`), each gradient would have 592,130 numbers.
+(`heads`), a gradient would have 592,130 numbers.
 
-A gradient that is not finite counts as zero. Otherwise one text could make the sum of a step NaN, which would reveal
-that the text is in the batch.
+A gradient that is not finite counts as zero. Otherwise one text could turn the sum of a step into NaN and so reveal its
+presence in the batch.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Inner products between the gradients of many texts, which suffice for the optimal adversary.
 
 For the head alone, the products have closed forms after one forward pass per text (`heads`). For more tensors,
-gradients are computed in blocks, and every pair of blocks is multiplied. Each block is recomputed for each earlier
-block, so only two blocks are in memory: 2 x 16 x d numbers for d parameters.
+gradients are computed in blocks, and every pair of blocks is multiplied. A block is recomputed for every earlier block.
+So only two blocks are in memory: 2 x 16 x d numbers for d parameters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from epsilometer.studies.training.runs.heads import BertHead, GptHead, Head
 from epsilometer.studies.training.runs.shared_model import SharedModel
 
 BLOCK = 16  # texts in a block
-_COLUMNS = 1 << 16  # numbers of a gradient whose products are summed in float32; these sums are added in float64
+_COLUMNS = 1 << 16  # numbers whose products are summed in float32; such sums are added in float64
 
 
 def gram(model: SharedModel, sequences: Sequence[Sequence[int]], labels: Sequence[int]) -> NDArray[np.float64]:

@@ -1,8 +1,8 @@
 """The layers that private fine-tuning trains on a frozen network, with per-example gradients in closed form.
 
-They are the last layers of transformers' `BertForSequenceClassification` and `GPT2ForSequenceClassification`; the
-network below is frozen (paper: "Empirical Calibration and Metric Differential Privacy in Language Models", IEEE Access
-13, 2025).
+The layers are the last ones of transformers' `BertForSequenceClassification` and `GPT2ForSequenceClassification`; all
+others are frozen (paper: "Empirical Calibration and Metric Differential Privacy in Language Models", IEEE Access 13,
+2025).
 
 BERT, with x the last hidden state of the first token and m a dropout mask (1 without dropout):
     p = tanh(W x + b), logits = C (m p) + c.   Width w, k classes: w^2 + w + k w + k parameters, 592,130 in bert-base.
@@ -17,8 +17,8 @@ The loss is the cross-entropy. Let e = softmax(logits) - (1 at the label). An ex
 These are outer products (`factored`), so norms, sums and inner products do not need the gradients themselves. Hidden
 states and the layers' values are float32; losses, probabilities and norms are float64.
 
-Several models of one shape can be stacked in one head, with parameters [models, d]. One call then returns losses
-[models, L] of L examples, and so on.
+Several models of one shape can be stacked in one head, with parameters [models, d]. Each result then has an axis for
+the models, such as losses [models, L] of L examples.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from epsilometer.studies.training.runs.gradients import ExampleGradients
 
 BERT, GPT2 = "bert", "gpt2"
 KINDS = (BERT, GPT2)
-_ABOUT = "about"  # the only key of a file's metadata, because the order of several keys would not be fixed
+_ABOUT = "about"  # the only key of a file's metadata: several keys would have no fixed order
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class Head(ABC):
         return softmax(self.logits(states))
 
     def log_probabilities(self, states: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Return the logarithms [..., L, classes] of `probabilities`; finite even if a probability underflows."""
+        """Return the logarithms [..., L, classes] of `probabilities`; finite even where those underflow."""
         logits = self.logits(states).astype(np.float64)
         logits -= logits.max(axis=-1, keepdims=True)
         logits -= np.log(np.exp(logits).sum(axis=-1, keepdims=True))
@@ -248,11 +248,10 @@ class LastLayers:
     tensors: Mapping[str, NDArray[np.float32]] = field(repr=False)
 
     def head(self, classes: int, noise: Noise) -> Head:
-        """Return an initial head with the checkpoint's tensors whose shapes fit; the rest is initialised.
+        """Return an initial head. Tensors come from the checkpoint if their shapes fit; others are initialised.
 
         New weights are sampled from N(0, deviation^2) with the first stream of `noise`, and new biases are 0, as in
-        transformers. A scorer or classifier for another number of classes does not fit. Raises UserError for fewer than
-        two classes.
+        transformers. A layer for another number of classes does not fit. Raises UserError for fewer than two classes.
         """
         if classes < 2:
             raise UserError(
@@ -374,7 +373,7 @@ def _errors(logits: NDArray[np.float32], labels: NDArray[np.integer]) -> NDArray
 
 
 def _named(stored: str) -> str:
-    """Return the current name of a checkpoint's tensor. Old checkpoints have gamma, beta and no prefix."""
+    """Return the current name of a stored tensor. Names in old checkpoints have gamma, beta and no prefix."""
     name = stored.replace(".gamma", ".weight").replace(".beta", ".bias")
     for start, prefix in (("pooler.", "bert."), ("ln_f.", "transformer.")):
         if name.startswith(start):

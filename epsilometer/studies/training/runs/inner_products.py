@@ -1,19 +1,19 @@
 """Inner products and lengths of the gradients of many texts, tensor by tensor, without forming the gradients.
 
-A layer's gradient is a sum over tokens. Each term multiplies the layer's input and the gradient at its output. Let h_t
-be the inputs and e_t the derivatives of the loss with respect to the outputs, for the tokens t of one text. Let Y be
-any matrix of the shape of the weight. Then
+A layer's gradient is a sum over tokens. Each term is the product of the layer's input and the gradient at its output.
+Let h_t be the inputs and e_t the derivatives of the loss with respect to the outputs, for the tokens t of one text. Let
+Y be any matrix of the shape of the weight. Then
 
     weight of a dense layer:  G = sum_t e_t h_t',   <G, Y> = sum_t e_t' Y h_t,   |G|^2 = sum_{s,t} (e_s'e_t)(h_s'h_t);
     bias:                     g = sum_t e_t;
     norm's weight:            g = sum_t e_t * n_t,   n_t the normalised input;
     table of embeddings:      row r is the sum of the e_t at tokens r: |G|^2 = sum_{s,t: r_s = r_t} e_s'e_t.
 
-The inner product of two gradients has the form of a squared length, with s over the tokens of one text and t over the
-tokens of the other. So one forward and one backward pass over many texts of one length are enough, and no text's
-gradient, of millions of numbers, is formed. For norms alone, this is known as ghost clipping (Li, Tramer, Liang and
-Hashimoto, ICLR 2022). All operations are torch operations on activations, so the results can be differentiated with
-respect to the input word embeddings. The results equal those from autograd's gradients up to float32 rounding.
+The inner product of two texts' gradients has the form of |G|^2, with s over the tokens of one text and t over the
+tokens of the other. So for many texts of one length, a forward and a backward pass suffice, and no gradient of millions
+of numbers is formed. For norms alone, this method is ghost clipping (Li, Tramer, Liang and Hashimoto, ICLR 2022). All
+operations are torch operations on activations, so results can be differentiated with respect to the word embeddings.
+Autograd's gradients give the same results up to float32 rounding.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def summed(model: SharedModel, texts: Sequence[Tensor], labels: Sequence[int], v
 def products_beside(
     model: SharedModel, texts: Tensor, labels: Sequence[int], vector: Sequence[Tensor], *, other: Summed
 ) -> Products:
-    """Add the sum `other` to each text's gradient, and return the `Products` of these B sums. Texts are read once."""
+    """Return the `Products` of B sums: each text's gradient plus the sum `other`, whose texts are not read again."""
     losses, layers = _read(model, texts, torch.as_tensor(labels, device=texts.device), create_graph=False)
     with torch.no_grad():
         inner, squares = _collected(model, layers, vector, len(losses))
@@ -117,8 +117,8 @@ def mean_products(
 ) -> Products:
     """Return the `Products` of the mean gradient of texts of any lengths, with B = 1.
 
-    Each group of texts of one length is read in one pass; the tokens of all groups are then treated like the tokens of
-    one text. texts: token ids [T] or word embeddings [T, width] of each text; other arguments are as in `products`.
+    Texts of one length are read in one pass. The tokens of all texts are then treated like the tokens of one text.
+    texts: token ids [T] or word embeddings [T, width] of each text; other arguments are as in `products`.
     """
     losses, layers = _read_all(model, texts, labels, create_graph=create_graph)
     with torch.set_grad_enabled(create_graph):
@@ -129,7 +129,7 @@ def mean_products(
 def _read_all(
     model: SharedModel, texts: Sequence[Tensor], labels: Sequence[int], *, create_graph: bool
 ) -> tuple[Tensor, list[tuple[_Call, Tensor | None]]]:
-    """Return the mean loss [1] of texts of any lengths, and the layers' calls as if they were one text."""
+    """Return the mean loss [1] of texts of any lengths, and the layers' calls, joined as for one text."""
     by_length: dict[int, list[int]] = {}
     for number, text in enumerate(texts):
         by_length.setdefault(len(text), []).append(number)
@@ -232,7 +232,7 @@ def _normed(call: _Call, like: Tensor) -> Tensor:
 def _losses(model: SharedModel, texts: Tensor, labels: Tensor) -> Tensor:
     """Return the losses [B].
 
-    Positions and token types are passed once per text, so that the calls of their embedding layers have a row per text.
+    Positions and token types are passed once per text, so their embedding layers get a row per text.
     """
     count, length = texts.shape[:2]
     into: dict[str, Tensor] = {"position_ids": torch.arange(length, device=texts.device).expand(count, length)}
@@ -268,7 +268,7 @@ def _recorded(model: SharedModel) -> Iterator[list[_Call]]:
 
 
 def _first_tokens(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Keep only the first token after the attention of BERT's last layer, because the pooler reads no other token."""
+    """Keep only the first token after the last attention of a BERT, because the pooler reads no other token."""
     return tuple(tensor[:, :1] for tensor in inputs)
 
 
@@ -314,7 +314,7 @@ def _of_weight(call: _Call, back: Tensor, target: Tensor) -> tuple[Tensor, Tenso
 class _Outer(torch.autograd.Function):
     """<G, Y> and |G|^2 for a dense layer's weight, with their derivatives in closed form.
 
-    This replaces about twenty nodes of autograd, which take longer than the arithmetic if a text has few tokens.
+    One node replaces about twenty nodes of autograd, which would take longer than the arithmetic for short texts.
     """
 
     @staticmethod
@@ -340,7 +340,7 @@ class _Outer(torch.autograd.Function):
 def _wide(rows: Tensor) -> Tensor:
     """Return rows [B, T, numbers], in float64 if B is 1.
 
-    A single row may hold the tokens of several texts (`_joined`), whose gradients may nearly cancel.
+    A single row may contain several texts (`_joined`), whose gradients may nearly cancel.
     """
     return rows.double() if len(rows) == 1 else rows
 

@@ -1,8 +1,8 @@
 """The computation of an update from per-example gradients: clipping or scaling, noise, and a division.
 
 The update is (noisy sum) / (q N). For N examples sampled at rate q, q N is the public expected batch size
-(`accounting.schedule`). The actual batch size is not used, because it would reveal how many examples are in the batch.
-An empty batch is a step like any other, and its update is noise alone.
+(`accounting.schedule`). Division by the actual batch size would reveal this size. An empty batch is a step like any
+other, and its update is noise alone.
 
 | class | each gradient | noise | sensitivity of the sum to adding or removing one example |
 |---|---|---|---|
@@ -11,15 +11,15 @@ An empty batch is a step like any other, and its update is noise alone.
 | `ScaledNoise` | divided by its length + gamma | sigma on the sum | 1 |
 | `NoNoise` | clipped to length C, or unchanged | none | C, or unlimited |
 
-Sources: Abadi et al. 2016, "Deep learning with differential privacy", algorithm 1; the module `directional`; Bu et al.
-2023, "Automatic clipping", with gamma 0 for scaling to length 1. The sensitivity to replacing an example is twice
-the sensitivity in the table.
+Sources, by row: Abadi et al. 2016, "Deep learning with differential privacy", algorithm 1; the module `directional`; Bu
+et al. 2023, "Automatic clipping" (gamma 0 scales to length 1). The sensitivity to replacing an example is twice the
+sensitivity in the table.
 
 Sensitivities are over all parameters together, not per tensor. The noise on the sum has deviation sigma C, so the noise
 on the mean has deviation sigma C / (q N). Each step samples its own noise from the given generator.
 
-A generator of the operating system (`core.system`) is for releases: the noise is sampled in float64, and the update is
-rounded to a public grid (`normals`). Seeded generators can be inverted and are only for audits.
+The operating system's generator (`core.system`) is for releases: noise is sampled in float64, and the update is rounded
+to a public grid (`normals`). Seeded generators can be inverted, so they are only for audits.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from epsilometer.studies.training.runs.gradients import ExampleGradients
 
 
 class TrainingNoise(Protocol):
-    """A rule for computing the update of a step from gradients, and its release for an accountant."""
+    """A rule that computes a step's update from gradients, and the release that an accountant assumes."""
 
     def update(
         self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
@@ -121,7 +121,7 @@ class DirectionalNoise:
 class ScaledNoise:
     """Gradients divided by their length + gamma, and Gaussian noise of deviation sigma on the sum.
 
-    sigma: 0 for scaling without noise; gamma: makes the contribution of an example shrink with its gradient.
+    sigma: 0 for scaling without noise; gamma: if positive, short gradients contribute less than long ones.
     """
 
     sigma: float

@@ -1,4 +1,4 @@
-"""An audit of a whole training by a black-box adversary, who sees only the losses of a head trained with canaries.
+"""An audit of a whole training by a black-box adversary, who sees only losses of a head trained with canaries.
 
 A canary's score is minus the loss of the trained head at its label. If each canary has two versions, the score is the
 loss at the second label minus the loss at the first. The accountant's schedule counts the included canaries among the
@@ -66,7 +66,7 @@ def randomly_labelled(states: NDArray[np.float32], classes: int, generator: np.r
 def random_token_texts(tokenizer: Tokenizer, length: int, count: int, generator: np.random.Generator) -> list[str]:
     """Return `count` texts of random tokens, without special tokens.
 
-    Each text has TOKENS tokens, or fewer if `length` has no room for these and the special tokens around a text.
+    Each text has TOKENS tokens, or fewer if `length` leaves no room for the special tokens around it.
     """
     special = {token for token, added in tokenizer.get_added_tokens_decoder().items() if added.special}
     usable = np.setdiff1d(np.arange(tokenizer.get_vocab_size()), sorted(special))

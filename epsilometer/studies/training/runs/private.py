@@ -1,14 +1,14 @@
 """The training loop. A step samples a batch, computes its noisy gradient and makes an optimiser update.
 
 A step releases the noisy sum of the batch's gradients (`noise.update`), divided by the public expected batch size. The
-optimiser uses no other information about private texts, so a claim for the noisy gradients (`accounting`) covers the
-trained head by post-processing. The claim does not cover the choice of settings. Nor does it cover the statistics in
-`Trained` (norms, losses), which are computed from private texts without noise and stay in data/.
+optimiser uses nothing else of private texts, so a claim for the noisy gradients (`accounting`) covers the trained head
+by post-processing. The claim covers neither the choice of settings nor the statistics in `Trained` (norms, losses).
+These are computed from private texts without noise, and stay in data/.
 
-Each step has its own random streams for the batch, dropout masks and noise. These streams depend on the seed and the
-step. The noise stream also depends on the settings of the noise, so no two steps or levels have the same noise. Seeded
-streams are for audits. A training whose head is published must use the operating system's randomness (`seed=None`). A
-resumed seeded run gives the same bytes as one that was not interrupted.
+Each step has its own random streams for the batch, dropout masks and noise. A stream depends on the seed and the step.
+The noise stream also depends on the settings of the noise, so no two steps or levels share their noise. Seeded streams
+are for audits. A training whose head is published must use the operating system's randomness (`seed=None`). A resumed
+seeded run gives the same bytes as an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LOOKED_AT = 1024  # maximum number of texts whose mean loss is computed after e
 class Settings:
     """The settings of a head's training.
 
-    schedule:  the schedule of batches, which the accountant uses, too.
+    schedule:  the schedule of batches, also used by the accountant.
     noise:     the noise on each step's gradients.
     rate:      the learning rate.
     optimizer: "adamw" or "sgd".
@@ -90,8 +90,8 @@ def train(
 
     states: [N, width].
     labels: [N], indices of classes.
-    checkpoint: a file that is written from time to time and deleted at the end. If the file exists, the training
-    resumes from it.
+    checkpoint: a file that is written from time to time and deleted at the end. If the file exists, training resumes
+    there.
 
     Raises UserError, before the first step, if texts and labels do not fit the schedule or the head, if there are fewer
     than two classes, or if the checkpoint belongs to other settings, other texts or another head.

@@ -1,6 +1,6 @@
-"""Records of a training: the scores of its head (accuracy, F1, Matthews' correlation, mean loss) and its single steps.
+"""Records of a training: its single steps, and its head's accuracy, F1, Matthews' correlation and mean loss.
 
-Steps and the losses after each pass are computed from private texts without noise, so their files stay in data/.
+Records of steps, and losses after each pass, are computed from private texts without noise and stay in data/.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 There are two kinds of noise:
 
 - **as in training** (`runs.noise`): each text's gradient is clipped or scaled, noise is added to the sum or to each
-  direction, and the result is divided by the public batch size. The accountants cover this noise.
-- **as published with the attacks** (`OnMean`): noise is added to the mean of the unclipped gradients, with the same
-  scale on every coordinate. It is Laplace noise (the default of the library breaching) or Gaussian noise (LAMP's
-  defence). A text's gradient is not bounded, so this noise gives no privacy and claims nothing.
+  direction, and the sum is divided by the public batch size. The accountants cover this noise.
+- **as published with the attacks** (`OnMean`): noise of one scale on all coordinates is added to the mean of unclipped
+  gradients. The noise is Laplace (the default of the library breaching) or Gaussian (LAMP's defence). A text's gradient
+  is not bounded, so this noise gives no privacy and claims nothing.
 
 The receiver knows the labels, the number of texts and their lengths in tokens, as the attacks assume.
 """
@@ -57,7 +57,7 @@ class OnMean:
         return (mean + np.float32(self.scale) * draw.astype(np.float32)).astype(np.float32)
 
     def release(self, parts: Sequence[int]) -> None:
-        """Return None, because a text's contribution is not bounded and there is no epsilon."""
+        """Return None: a text's contribution is not bounded, so there is no epsilon."""
         return
 
 

@@ -1,9 +1,9 @@
-"""Training of many heads at once with the same settings, each on its own texts.
+"""Training of many heads at once with equal settings, each on its own texts.
 
 These heads are the references of membership attacks. The features are shared, and the parameters of m models are one
-array [m, d]. A step gathers a batch for each model, pads the batches to one length, and computes the forward and
-backward passes as batched matrix products. Clipping and noise are applied to each model separately. So a reference,
-private or not, equals the result of `private.train` for the same texts, initial head and settings, up to rounding.
+array [m, d]. A step samples a batch for each model, pads the batches to one size, and computes forward and backward
+passes as batched matrix products. Clipping and noise are applied to each model separately. So a reference, private or
+not, equals the result of `private.train` for the same texts, initial head and settings, up to rounding.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The model that a server and its clients share, and the gradients of texts with respect to its parameters.
+"""The model shared by a server and its clients, and gradients of texts with respect to its parameters.
 
 The model is a BERT or a GPT-2, given by folder, pin or id. Torch runs it in float32 and in evaluation mode. Attention
 is not fused (`eager`), because attacks differentiate gradients, and fused kernels have no second derivative. Each text
@@ -10,8 +10,8 @@ targets. `causal`: the mean cross-entropy of every token after the first. The pa
 the objective of its Decepticons attack.
 
 **Tensors.** A client sends the gradient of one of three groups of parameters. `all`: all parameters.
-`without_embeddings`: all except the table of word embeddings, whose rows would reveal the words. `head`: the pooler and
-classifier of BERT, or the scorer and last norm of GPT-2. Tied weights are one tensor.
+`without_embeddings`: all but the table of word embeddings, whose gradient would reveal the words. `head`: the pooler
+and classifier of BERT, or the scorer and last norm of GPT-2. Tied weights are one tensor.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ class SharedModel:
         longest: int = 128,
         seed: int = 0,
     ) -> None:
-        """Load a model by anything that `models.locate` finds.
+        """Load a model that `models.locate` finds.
 
         classes: the number of classes, for classification.
         longest: the maximum number of tokens read from a text, including special tokens.
         seed: the seed of the head's initial weights, if the folder has none for this number of classes.
-        Raises UserError for another architecture, an unknown objective or choice of tensors, and a model without the
-        chosen tensors.
+        Raises UserError for another architecture, an unknown objective or unknown tensors, and a model without these
+        tensors.
         """
         for what, chosen, options in (("objective", objective, Objective), ("tensors", tensors, Tensors)):
             if chosen not in get_args(options):
@@ -198,7 +198,7 @@ class SharedModel:
 
 
 def _loaded(folder: Path, objective: Objective, classes: int, seed: int) -> tuple[Any, Any]:
-    """Load the network and the tokeniser of a folder, without a change to torch's global generator."""
+    """Load the network and tokeniser of a folder. Torch's global generator stays unchanged."""
     import transformers
 
     with quiet_loading(folder), torch.random.fork_rng():
@@ -233,7 +233,7 @@ def _loaded(folder: Path, objective: Objective, classes: int, seed: int) -> tupl
 
 
 def _special(tokenizer: Any) -> frozenset[int]:
-    """Return the ids of special tokens, with the unknown token only if it also has a special role, such as padding."""
+    """Return the ids of special tokens; of the unknown token only if it has another role, too, such as padding."""
     ids = (getattr(tokenizer, f"{name}_token_id", None) for name in _PLACED)
     return frozenset(token for token in ids if token is not None)
 

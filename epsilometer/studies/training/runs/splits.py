@@ -1,16 +1,15 @@
 """The texts of a membership game: the asked texts, whose membership is in question, and the references' training texts.
 
-A target was trained on N texts; H other texts have the same labels. Half of the asked texts are training texts and half
-are other texts, also within each class. Otherwise an attack could exploit different class shares, for example if only
-the training texts were balanced. Other differences between the splits of a data set remain; random splits (`resplit`)
-have none.
+A target was trained on N texts; there are H other texts. In each class, half of the asked texts are training texts and
+half are other texts. Otherwise an attack could exploit different class shares, for example if only the training texts
+were balanced. Other differences between a data set's splits remain; random splits (`resplit`) have none.
 
 - `overlapping` (Carlini et al. 2022): each reference trains on half of the asked texts and on all training texts that
-  are not asked about. These are N texts, as for the target. References come in pairs with complementary halves. So if
-  the number of references is even, every asked text is in the training sets of exactly half of them. The adversary thus
-  knows every training text except the asked ones, as differential privacy assumes.
+  are not asked about: N texts, like the target. References come in pairs with complementary halves. So of an even
+  number of references, exactly half are trained on each asked text. The adversary thus knows every training text except
+  the asked texts, as differential privacy assumes.
 - `disjoint` (IEEE Access 13, 2025, table 6: 11 models on parts of 259 texts): each reference trains on N texts that are
-  not asked about and that no other model uses. So the target's training texts must be a small part of the data.
+  not asked about and that no other model trains on. So the target's training texts must be a small part of the data.
 """
 
 from __future__ import annotations

@@ -49,9 +49,9 @@ class Tokens:
         return [encoding.ids for encoding in self._encodings(texts)]
 
     def lengths(self, texts: Sequence[str], place: str = "") -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the number of tokens read from each text [n], and whether it was truncated [n].
+        """Return the number of tokens read from each text [n], and whether the text was truncated [n].
 
-        Raises UserError as `ids` does. place: the origin of the texts for the message, such as " of train".
+        Raises UserError as `ids` does. place: the texts' origin for messages, such as " of train".
         """
         lengths, cut = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
         for start in range(0, len(texts), _TEXTS):
@@ -108,7 +108,7 @@ def attention(there: NDArray[np.bool_], causal: bool) -> NDArray[np.float32]:
     """Return the bias on attention scores, [n, 1, t, t]: 0 for visible tokens, the smallest float32 for others.
 
     there: [n, t], whether each position is text; causal: whether a token sees only earlier tokens. transformers uses a
-    mask of four axes unchanged. For a mask of two axes, it might choose another kernel, depending on the mask's values.
+    mask with four axes unchanged. With two axes, the mask's values could change the kernel that transformers chooses.
     """
     count, length = there.shape
     seen = np.broadcast_to(there[:, None, None, :], (count, 1, length, length))

@@ -1,6 +1,6 @@
 """Stage membership@name: the results of membership attacks on every model of a cell.
 
-Each attack runs on all models at once, so that it can share work between them.
+Each attack runs on all models at once, so that it can share work between models.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main(name: str) -> None:
 
 
 def _scores(attack: MembershipAttack, evidence: Evidence, begun: Parts, number: str) -> NDArray[np.float64]:
-    """Return the attack's scores, from `begun` if an interrupted run finished them. number: their key in `begun`."""
+    """Return the attack's scores. Scores that an interrupted run finished are in `begun`, under the key `number`."""
     if number not in begun:
         with begun.part(number) as folder:
             tables.write_array(attack.score(evidence), folder / "scores.npy")
@@ -59,7 +59,7 @@ def _targets(
     *,
     thresholds: dict[str, NDArray[np.float64]],
 ) -> list[Target]:
-    """Return each model under attack with the attacks' scores and thresholds, by attack."""
+    """Return the models under attack, each with scores and thresholds by attack."""
     cell, questioned = params.membership[name].training, played.evidence.asked
     guessed = played.evidence.targets[:, questioned].argmax(axis=-1)
     targets = []

@@ -1,8 +1,8 @@
 """Stage private_training@training: train heads, or more of a network, at one noise level, a folder per seed.
 
-The records of single steps in a folder are computed from private texts without noise, so they stay in data/. Trainings
-are divided among up to `runtime.workers` processes if each gets at least SHARE trainings. The result of a training does
-not depend on the process that runs it.
+A folder's records of single steps are computed from private texts without noise, so they stay in data/. Up to
+`runtime.workers` processes share the trainings, if each process gets at least SHARE. A training's result does not
+depend on the process that runs it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from epsilometer.studies.training.trainings import (
 )
 
 SCORES = "scores.json"
-SHARE = 4  # minimum number of trainings per process; starting a process takes as long as two trainings of a small head
+SHARE = 4  # minimum number of trainings per process; a process starts in the time of two trainings of a small head
 
 
 def main(name: str) -> None:
@@ -59,7 +59,7 @@ def main(name: str) -> None:
 
 
 def _training(name: str, begun: Parts) -> Callable[[int], None]:
-    """Return a function that trains a model by its seed. It resumes from a checkpoint if the run was interrupted."""
+    """Return a function that runs a training by its seed. An interrupted training resumes from its checkpoint."""
     params = read_params()
     cell, level = params.trainings[name].cell, params.trainings[name].level
     texts = _texts(params, cell)

@@ -1,7 +1,6 @@
 """Stage references@name: reference models for membership attacks, trained like a cell's models but on other texts.
 
-The stage writes the models' answers on the examples. The models are not saved, and their training sets follow from the
-settings.
+The stage writes only the models' answers on the examples, not the models. Their training sets follow from the settings.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def main(name: str) -> None:
 
 
 def _training(name: str) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
-    """Return a function that trains a block of references, by their numbers, and returns their answers on examples."""
+    """Return a function that trains references, given by their numbers, and returns their answers on the examples."""
     params = read_params()
     texts = game_texts(params, params.references[name].training)
     cut = split(params, name, texts)

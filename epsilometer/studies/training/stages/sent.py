@@ -1,7 +1,7 @@
 """Stage sent@name: the texts whose gradients clients send, the server's texts, and the gradients' inner products.
 
-The gradients themselves have millions of numbers and are computed when an attack runs, because a malicious server
-changes the model first. So this stage depends neither on noise levels nor on batch sizes.
+The gradients themselves have millions of numbers. They are computed when an attack runs, because a malicious server
+first changes the model. So this stage depends neither on noise levels nor on batch sizes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main(name: str) -> None:
 
 
 def _gram(params: TrainingParams, name: str, shared: SharedModel, pool: pl.DataFrame) -> NDArray[np.float64]:
-    """Return inner products of the pool's gradients, [1, n, n], or [m, n, n] if each of m parts has its own draw."""
+    """Return inner products of the pool's gradients: [1, n, n], or [m, n, n] for a draw per part."""
     ids, labels = shared.encode(pool["text"].to_list()), pool["label"].to_list()
     if not ids:
         return np.empty((1, 0, 0))

@@ -1,5 +1,6 @@
-"""LiRA: the ratio of the likelihoods of the target's answer under models that were trained on the example and under
-models that were not (Carlini, Chien, Nasr, Song, Terzis and Tramer, S&P 2022, arXiv:2112.03570).
+"""LiRA: the likelihood ratio of the target's answer, under models trained and not trained on the example.
+
+Source: Carlini, Chien, Nasr, Song, Terzis and Tramer, S&P 2022, arXiv:2112.03570.
 
 phi = ln(p / (1 - p)), where p is the probability of the label, is nearly normal over models. For each example, the mean
 and variance of phi are estimated from the shadow models that were trained on it (m_in, v_in), and from the other shadow
@@ -8,10 +9,10 @@ models (m_out, v_out):
     online:  score = ln N(phi; m_in, v_in) - ln N(phi; m_out, v_out)
     offline: score = (phi - m_out) / sqrt(v_out), monotone in P(N(m_out, v_out) < phi).
 
-With 64 shadow models or more, variances are estimated for each example. With fewer models, such estimates are too
-rough. Then all examples share one v_in and one v_out. A shared variance is the sum of squared deviations from each
-example's mean, divided by the degrees of freedom. The authors' code instead takes the standard deviation of all values
-together. This deviation also contains the differences between the examples' means.
+With 64 shadow models or more, each example has its own variances. With fewer models, such estimates are too rough, so
+all examples share one v_in and one v_out. A shared variance is the sum of squared deviations from each example's mean,
+divided by the degrees of freedom. The authors' code instead uses the standard deviation of all values, which also
+contains the differences between the examples' means.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _LEAST = 1e-30  # minimum variance
 class LiRA:
     """The LiRA attack.
 
-    online: True if each example is in the training sets of some shadow models, so that m_in and v_in can be estimated.
+    online: whether the online score is used. It needs shadow models that were trained on each example.
     """
 
     online: bool = True
@@ -41,7 +42,6 @@ class LiRA:
         """Raise UserError unless each example has at least 2 shadow models that were trained without it.
 
         With `online`, each example also needs 2 shadow models that were trained with it.
-
         members: [m, n], whether each shadow model was trained on each example.
         """
         check_outside(members, 2, "lira")

@@ -1,22 +1,23 @@
-"""MIA-N: the target's loss on a text, compared with its mean loss on texts that differ in one or a few words (Mattern,
-Mireshghallah, Jin, Schoelkopf, Sachan and Berg-Kirkpatrick, Findings of ACL 2023, arXiv:2305.18462).
+"""MIA-N: the target's loss on a text, compared with its mean loss on texts that differ in a few words.
+
+Source: Mattern, Mireshghallah, Jin, Schoelkopf, Sachan and Berg-Kirkpatrick, Findings of ACL 2023, arXiv:2305.18462.
 
     words: score(x) = mean loss of the neighbours - loss of x
-    spans: the same, divided by the standard deviation of the neighbours' losses (Mireshghallah et al., EMNLP 2022,
-           arXiv:2203.03929)
+    spans: this difference, divided by the standard deviation of the neighbours' losses (Mireshghallah et al., EMNLP
+           2022, arXiv:2203.03929)
 
-A neighbour's loss is computed with the label of x. The attack needs no reference model and no other text.
+A neighbour's loss is computed at the label of x. The attack needs neither reference models nor other texts.
 
-- `words`: neighbours differ from x in one word. Each word is masked in turn. The masked language model's 6 likeliest
-  other words for this place are proposals, each with the weight p(new) / (1 - p(old)). The 50 proposals with the
-  largest weights in the whole text are used. The authors' code differs in two ways. Instead of masking the word, it
-  drops out 70 % of the word's input embedding, so the model still sees part of the word. It also proposes words in the
-  place of the final [SEP].
+- `words`: neighbours differ from x in one word. Each word is masked in turn. The 6 likeliest other words of the masked
+  language model are proposals, with the weights p(new) / (1 - p(old)). The 50 proposals of largest weight in the whole
+  text become neighbours. The authors' code differs in two ways. Instead of masking the word, it drops out 70 % of the
+  word's input embedding, so the model still sees part of the word. It also proposes words in the place of the final
+  [SEP].
 - `spans`: there are 25 neighbours. In each, the words of random spans are resampled from the masked language model, one
-  after another, given the current state of all other words. Spans have 2 words and are at least 1 word apart. A text of
-  n words has .3 n / 4 spans. Together with one word on each side of every span, they cover about 30 % of the words.
+  after another, given the text's current other words. Spans have 2 words and are at least 1 word apart. A text of n
+  words has .3 n / 4 spans. Together with one word on each side of every span, they cover about 30 % of the words.
 
-Every neighbour takes a forward pass of the frozen network, so only the first `texts` of the asked examples get a score.
+Every neighbour takes a forward pass of the frozen network, so only the first `texts` asked examples get a score.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from epsilometer.studies.training.membership import Evidence, losses
 
 EACH, OF_WORDS, OF_SPANS = 6, 50, 25  # proposals per word; neighbours per text for `words`, and for `spans`
 SPAN, APART, SHARE = 2, 1, 0.3  # words in a span; words between spans; share of words in spans and gaps
-_SPARE = 2  # extra proposals, because some proposals are the masked word itself, perhaps in another case
+_SPARE = 2  # extra proposals, because a proposal may be the masked word, perhaps in another case
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
@@ -61,7 +62,6 @@ class NeighbouringTexts:
         """Return the scores as `MembershipAttack.score` does.
 
         A text without neighbours scores NaN, and so does every text after the first `texts`.
-
         Raises UserError if there is no masked language model.
         """
         questioned = evidence.asked[: self.texts]

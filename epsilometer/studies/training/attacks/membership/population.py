@@ -1,11 +1,11 @@
-"""A threshold on the target's loss, which is smaller for members (Yeom, Giacomelli, Fredrikson and Jha, CSF 2018).
+"""A threshold on the target's loss: members have smaller losses (Yeom, Giacomelli, Fredrikson and Jha, CSF 2018).
 
 score(x) = - loss of x under the target. The attack needs no other model. All examples share one threshold, so the
 attack cannot distinguish a hard member from an easy non-member.
 
-The population attack of ML Privacy Meter sets the same threshold at quantiles of the losses of non-members, so its ROC
-curve is the same. Yeom et al. call an example a member if its loss is at most the mean training loss, which is often
-published with a model; `thresholds` implements this rule.
+The population attack of ML Privacy Meter sets this threshold at quantiles of non-members' losses, so its ROC curve is
+the same. Yeom et al. call an example a member if its loss is at most the mean training loss, which is often published
+with a model. `thresholds` implements this rule.
 """
 
 from __future__ import annotations

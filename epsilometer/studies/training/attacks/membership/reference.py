@@ -1,15 +1,16 @@
-"""MIA-R: the rank of the target's loss among the losses of models that never saw the example (Ye, Maddi, Murakonda,
-Bindschaedler and Shokri, CCS 2022; ML Privacy Meter 1.0.1, "reference").
+"""MIA-R: the rank of the target's loss among the losses of models that never saw the example.
 
-An example's losses under reference models that were not trained on it are a sample of its loss as a non-member. For a
-false positive rate alpha, the example's threshold is the alpha-quantile of this sample. Quantiles are interpolated
-linearly between the ends m - 1e-4 and M + 1e-4, where m and M are the smallest and the largest loss of any example. The
-example is called a member at alpha if its loss under the target is below the threshold. Its score is
+Sources: Ye, Maddi, Murakonda, Bindschaedler and Shokri, CCS 2022; ML Privacy Meter 1.0.1, "reference".
+
+Reference models that were not trained on an example give a sample of its loss as a non-member. At false positive rate
+alpha, the example's threshold is the alpha-quantile of this sample. Quantiles are interpolated linearly between the
+ends m - 1e-4 and M + 1e-4, where m and M are the smallest and the largest loss of any example. An example is called a
+member at alpha if its loss under the target is below its threshold. Its score is
 
     score(x) = - the smallest alpha at which x is called a member.
 
-ML Privacy Meter sweeps 100 values of alpha from 1e-5 to 1; the score covers all of them. With r references, the
-thresholds for alpha < 1 / (r + 1) lie between m and the example's smallest reference loss, so they are extrapolated.
+ML Privacy Meter sweeps 100 values of alpha from 1e-5 to 1; the score covers all of them. With r references, thresholds
+for alpha < 1 / (r + 1) are extrapolated: they lie below the example's smallest reference loss.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Reference:
     models: PositiveInt = 10
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """Raise UserError if fewer than `models` references were not trained on an example."""
+        """Raise UserError if an example has fewer than `models` references that were not trained on it."""
         check_outside(members, self.models, "reference")
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
@@ -56,8 +57,7 @@ class Reference:
 def _ranks(own: NDArray[np.float64], sample: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
     """Return the scores [q]: minus the alphas whose quantiles equal the examples' losses.
 
-    own: [q], the losses under the target; sample: [q, models], the losses under references, ascending; low, high: the
-    smallest and the largest loss of any example.
+    own: [q], losses under the target; sample: [q, models], ascending losses under references; low, high: m and M.
     """
     alphas = np.linspace(0, 1, sample.shape[1] + 2)
     ends = [low - _MARGIN], [high + _MARGIN]

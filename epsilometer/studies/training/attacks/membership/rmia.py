@@ -1,18 +1,18 @@
 """RMIA in its offline form (Zarifzadeh, Liu and Shokri, ICML 2024, arXiv:2312.03262).
 
-The attack compares the target's confidence in x with its confidence in other examples. Each confidence is taken
-relative to models that were not trained on the example. With p(x) the target's probability of the label of x, and z any
-other example,
+The attack compares the target's confidence in x with its confidence in other examples. Each confidence is divided by an
+estimate of the confidence of other models. With p(x) the target's probability of the label of x, and z any other
+example,
 
     ratio(x) = p(x) / [(1 + a) / 2 mean(x) + (1 - a) / 2],
     score(x) = share of the z with ratio(x) / ratio(z) >= gamma,
 
 where mean(x) is the mean probability under the references that were not trained on x. The denominator estimates the
-mean probability under all models, trained on x or not. a is 1 if training on x does not change p(x), and smaller if
+mean probability under all models, trained on x or not. a is 1 if training on x does not change p(x), and below 1 if
 training raises p(x). The z are the other asked examples; the adversary does not know which of them are members.
 
-a is chosen from 0, .1, ..., 1 on the references alone. Each reference, whose members are known, serves as the target
-once, and the a with the largest mean area under the ROC curves is used.
+a is chosen from 0, .1, ..., 1 on the references alone. Each reference serves as the target once, because its members
+are known. The a with the largest mean area under the ROC curves is used.
 
 All computations use logarithms. ML Privacy Meter instead multiplies probabilities by the indicator "was not trained on
 x", and averages the products that are not 0. In that code, a reference whose probability underflows to 0 counts as
@@ -67,7 +67,7 @@ class RMIA:
 
 
 def shares(ratios: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
-    """Return, for each example, the share [q] of the other examples with a log ratio lower by ln gamma or more.
+    """Return, for each example, the share [q] of other examples whose log ratio is lower by at least ln gamma.
 
     ratios: [q], the log ratios of the examples.
     """
@@ -99,9 +99,9 @@ def tuned(log_p: NDArray[np.float64], trained: NDArray[np.bool_]) -> float:
     If several a are equally good, the largest is returned.
 
     log_p: [m, n], the references' log probabilities; trained: [m, n], whether each was trained on each example.
-    An example is used for a target if at least one other reference was not trained on it. A reference can serve as the
-    target if these examples include both members and non-members of its training set. Raises UserError if no reference
-    can serve as the target.
+    A reference is tested on the examples that some other reference was not trained on. It can serve as the target if
+    these examples include members and non-members of its training set. Raises UserError if no reference can serve as
+    the target.
     """
     areas = []
     for model in range(len(log_p)):

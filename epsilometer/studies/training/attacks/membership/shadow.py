@@ -1,16 +1,17 @@
-"""The shadow attack: a classifier of models' answers, trained on shadow models (Shokri, Stronati, Song and Shmatikov,
-S&P 2017).
+"""The shadow attack: a classifier of models' answers, trained on shadow models.
 
-Each shadow model is trained like the target, on texts whose membership the adversary knows. Its probabilities of all k
-classes for a text are an example of "in" if it was trained on the text, and of "out" otherwise. For each class c, a
-network with one hidden layer of 64 units, as in the paper, learns to separate "in" from "out" on texts of class c. The
-network then classifies the target's answers:
+Source: Shokri, Stronati, Song and Shmatikov, S&P 2017.
+
+Each shadow model is trained like the target, on texts whose membership the adversary knows. A model's answer on a text,
+the probabilities of all k classes, is "in" if the model was trained on the text, else "out". For each class c, a
+network learns to separate "in" from "out" on texts of class c. It has one hidden layer of 64 units, as in the paper.
+The network then classifies the target's answers:
 
     score(x) = the network's log odds of "in".
 
 The network gets ln(p / (1 - p)) of each class instead of p. A target is confident in nearly all of its training texts,
-and the network could not distinguish probabilities between .999 and 1. The network of a class learns from equally many
-answers "in" and "out", at most `answers` together.
+and a network could not distinguish probabilities between .999 and 1. A class's network learns from equally many answers
+"in" and "out", at most `answers` in all.
 """
 
 from __future__ import annotations
@@ -38,10 +39,7 @@ class Shadow:
         """Accept any references: the attack also learns from examples that are not asked about."""
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """Return the scores as `MembershipAttack.score` does.
-
-        Raises UserError if the references have no answer "in" or no answer "out" for a class.
-        """
+        """Return scores as `MembershipAttack.score` does. Raises UserError if a class lacks answers "in" or "out"."""
         answers, trained = references(evidence, "shadow")
         scores = np.full((len(evidence.targets), len(evidence.asked)), np.nan)
         rng = evidence.noise.generator(0)
@@ -56,7 +54,7 @@ class Shadow:
         return scores
 
     def _balanced(self, inside: NDArray[np.bool_], c: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return the indices of sampled answers of class c, as many "in" as "out". inside: which answers are "in"."""
+        """Return the indices of sampled answers of class c, half of them "in". inside: whether each answer is "in"."""
         kinds = [np.flatnonzero(inside), np.flatnonzero(~inside)]
         count = min(self.answers // 2, *(len(kind) for kind in kinds))
         if not count:

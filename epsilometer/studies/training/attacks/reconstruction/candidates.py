@@ -1,10 +1,9 @@
 """Identification of the source among k texts by the optimal adversary, from the noisy gradient of one text.
 
 A client sends the noisy gradient y of one text. (In a batch of several texts, the adversary knows the other texts and
-subtracts their gradients.) The adversary knows k candidates, which include the source. It computes their gradients with
-the shared model, and chooses the candidate of largest likelihood given y. If all candidates are equally likely, no
-adversary is right more often than this one (Neyman and Pearson). The adversary knows the label, which all candidates
-have.
+subtracts their gradients.) The adversary knows k candidates, which include the source and all have its label. It
+computes the candidates' gradients with the shared model, and chooses the candidate of largest likelihood given y. If
+all candidates are equally likely, no adversary is right more often (Neyman and Pearson).
 
 Let v_x be the clipped or scaled gradient of candidate x, t the source, z standard normal in R^d, s the standard
 deviation of Gaussian noise, and W the random cosine of a von Mises-Fisher draw of concentration kappa. Then
@@ -12,15 +11,15 @@ deviation of Gaussian noise, and W the random cosine of a von Mises-Fisher draw 
     Gaussian:         y = v_t + s z,                        score_x = (<v_x, y> - |v_x|^2 / 2) / s^2;
     von Mises-Fisher: y = W u_t + sqrt(1 - W^2) q,          score_x = kappa <u_x, y>,   u_x = v_x / |v_x|,
 
-with q = (z - <z, u_t> u_t) / |z - <z, u_t> u_t|. Both scores depend on z only through two quantities. The products p_x
+with q = (z - <z, u_t> u_t) / |z - <z, u_t> u_t|. Each score depends on z only through two quantities. The products p_x
 = <z, u_x> are jointly normal, with the candidates' cosines as covariances. The part of |z|^2 outside the candidates'
 span is chi-squared. So a trial can be sampled from the Gram matrix alone, with exactly the law of noise on all d
-numbers of a gradient. A trial takes about k random numbers. For k > 32, it takes as many as the span of the pool has
-dimensions. If each part of a gradient has its own draw, the scores of the parts are added.
+numbers of a gradient. A trial takes about k random numbers; for k > 32, it takes one per dimension of the pool's span.
+If each part of a gradient has its own draw, the parts' scores are added.
 
-A score is the log likelihood up to a term that is the same for all candidates. If a candidate's gradient is zero, its
-draw is uniform, and its score is ln M(kappa). M(kappa), the mean of e^(kappa <u, y>) over uniform y, is the normaliser
-that the other scores leave out.
+A score is the log likelihood up to a term that is equal for all candidates. If a candidate's gradient is zero, its draw
+is uniform and its score is ln M(kappa). M(kappa) is the mean of e^(kappa <u, y>) over uniform y: the normaliser that
+the other scores omit.
 
 For k = 2, `results.reconstruction_bounds.pair_success` computes the true success rate.
 """
@@ -44,10 +43,10 @@ from epsilometer.studies.training.runs.noise import DirectionalNoise, GaussianNo
 from epsilometer.studies.training.runs.sent import OnMean
 
 Array = NDArray[np.float64]
-BLOCK = 2048  # trials sampled at a time; a change of this number changes the random numbers of each trial
+BLOCK = 2048  # trials sampled at a time; another number would change the trials' random numbers
 
 _FEW = 32  # maximum number of candidates for which each trial has its own Cholesky factor
-_RIDGE = 1e-10  # added to the diagonal of cosines, so that a Cholesky factor exists even for equal candidates
+_RIDGE = 1e-10  # added to the diagonal of cosines, so that even equal candidates have a Cholesky factor
 _SAME = 1e-9  # gradients at a smaller relative squared distance count as equal, because float32 rounds
 
 
@@ -70,7 +69,7 @@ class GradientPool:
     def of(cls, gram: Array, size: int) -> GradientPool:
         """Return the pool of gradients with these inner products.
 
-        gram: [n, n], the inner products, which rounding may have made slightly indefinite; size: the dimension d.
+        gram: [n, n], the inner products; rounding may have made them slightly indefinite. size: the dimension d.
         Raises UserError if an inner product is not finite.
         """
         if not np.isfinite(gram).all():
@@ -107,13 +106,13 @@ class Candidates:
     ) -> Iterator[Array]:
         """Yield, for each noise, the log likelihoods [n, k] of n sent gradients under each of k candidates.
 
-        A common term of all candidates is left out. All noises use the same normal numbers, because sampling them takes
-        most of the time.
+        A term that is equal for all candidates is left out. All noises share their normal numbers, because sampling
+        these takes most of the time.
 
         pools:      one pool for the whole gradients, or one per part if each part has its own draw.
         candidates: [n, k], indices of texts in the pool.
         target:     [n], the column of the source in `candidates`.
-        Raises UserError for a noise whose likelihood is not a function of inner products.
+        Raises UserError if a noise's likelihood needs more than inner products.
         """
         projections = [_projections(pool, candidates, generator) for pool in pools]
         for noise in noises:
@@ -195,10 +194,10 @@ def noised(noise: TrainingNoise, lengths: Array) -> tuple[Array, float]:
 def _projections(
     pool: GradientPool, candidates: NDArray[np.integer], generator: np.random.Generator
 ) -> tuple[Array, Array, int]:
-    """Sample, per trial, the quantities of a standard normal vector on which candidates' scores depend.
+    """Sample a standard normal vector per trial. Only the quantities on which scores depend are computed.
 
-    Returns the vector's products [n, k] with the candidates' unit gradients, the squared length [n] of its part in a
-    subspace that contains these gradients, and the dimension of the subspace.
+    Returns three results: the vectors' products [n, k] with the candidates' unit gradients, the squared lengths [n] of
+    the vectors' parts in a subspace that contains these gradients, and the dimension of the subspace.
     """
     count, k = candidates.shape
     if k > min(_FEW, pool.size):

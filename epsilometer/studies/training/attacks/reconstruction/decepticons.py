@@ -3,14 +3,14 @@
 There are two variants.
 
 `published` is the attack with its authors' settings for BERT and GPT-2; `shared.bins` describes its model and decoding.
-This variant does not take clipping and noise into account. It decodes differences between rows of the gradient. With
-noise, it selects the differences with the smallest bias gradients, and these contain the least information. After
-clipping, the differences have a vanishing share of the gradient's length. So the failure of `published` at any noise
-says little about the protection by noise.
+This variant ignores clipping and noise. It decodes differences between rows of the gradient. With noise, it selects the
+differences with the smallest bias gradients, which contain the least information. After clipping, all differences have
+a vanishing share of the gradient's length. So if `published` fails at some noise, this says little about the protection
+by the noise.
 
 `aware` assumes a server that knows the clipping length and the noise, as servers do in private federated learning.
-`shared.gates` concentrates the whole clipped gradient in the rows that are decoded, and `shared.superposition` decodes
-them. `aware` starts to fail only when the release contains too little information.
+`shared.gates` concentrates nearly the whole clipped gradient in the rows that `shared.superposition` decodes. `aware`
+starts to fail only if the release contains too little information.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Decepticons:
     """The Decepticons attack.
 
     variant: `published` or `aware`.
-    batch:   the maximum number of texts per client for which `aware` builds its model; a smaller number separates the
-             texts better. Raises UserError if it is below 1.
+    batch:   the maximum number of texts per client that `aware` prepares for; a smaller number separates the texts
+             better. Raises UserError if it is below 1.
     """
 
     variant: Literal["published", "aware"] = "aware"
@@ -62,7 +62,7 @@ class Decepticons:
 
 @dataclass(frozen=True)
 class Aware:
-    """The prepared variant `aware`. prior: [vocabulary], the logarithm of each word's share in public texts."""
+    """The prepared variant `aware`. prior: [vocabulary], the log share of each word in public texts."""
 
     gates: gates.Gates
     prior: NDArray[np.float64] = field(repr=False)

@@ -1,23 +1,23 @@
 """LAMP (Balunovic et al. 2022): gradient descent on word embeddings, with moves of tokens guided by a language model.
 
-The server is honest, the model is a classifier, and labels and lengths are known. Adam searches for embeddings whose
-gradient matches the sent gradient, with a penalty that pulls their mean length towards the mean length of the model's
-word embeddings. After a tenth of the steps, moves begin: at regular intervals each text is replaced by the best of up
-to 200 rearrangements of its tokens. The criterion is the matching loss plus a weight times a language model's loss on
-the nearest words. The result consists of the words nearest to the best embeddings, by cosine.
+The server is honest and knows labels and lengths; the model is a classifier. Adam searches for embeddings whose
+gradient matches the sent gradient. A penalty pulls the embeddings' mean length towards that of the model's word
+embeddings. After a tenth of the steps, moves begin: at regular intervals, each text is replaced by the best of up to
+200 rearrangements of its tokens. The criterion is the matching loss plus a weight times a language model's loss on the
+nearest words. The result consists of the words nearest to the best embeddings, by cosine.
 
-The constants are those of the released settings for BERT. The learning rate is .01 and is multiplied by .89 every 50
-steps. There are 2,000 steps, and moves after every 75 steps. There are 500 random starts, and 500 rearrangements of the
-best start. The penalty on lengths has weight 1 with the loss `cos`, and 25 with `tag`; the language model has weight .2
-with `cos`, and 60 with `tag`.
+The constants are those of the released settings for BERT. The learning rate is .01, multiplied by .89 every 50 steps.
+There are 2,000 steps, with moves every 75 steps, 500 random starts, and 500 rearrangements of the best start. With the
+loss `cos`, the penalty on lengths has weight 1 and the language model has weight .2. With `tag`, these weights are 25
+and 60.
 
 Differences from the released code:
 
 - Lengths are pulled towards the mean of the model's words. The released code uses 1.4, the mean of bert-base-uncased.
 - A move rearranges only the tokens between a text's special tokens, and the language model reads the current words. In
-  the released code, padding moves too, and the words of earlier texts in a batch are outdated.
-- Random starts are compared for each text given the other texts, not for the whole batch at once.
-- The best embeddings are those whose loss was measured; the released code keeps the embeddings after the next step.
+  the released code, padding moves, too, and the language model reads outdated words of a batch's earlier texts.
+- Random starts are compared per text, given the other texts, not for the whole batch at once.
+- The best embeddings are the ones whose loss was measured. The released code keeps the embeddings one step later.
 - Unused vocabulary entries and special tokens are never part of a result, because the true texts do not contain them.
 - The language model may have any vocabulary; the released code uses a GPT-2 trained on BERT's vocabulary.
 """
@@ -65,7 +65,7 @@ class Lamp:
     rearranged: the number of rearrangements of the best start.
     moves:      the maximum number of rearrangements that a move compares.
     every:      the number of steps between moves.
-    language:   the folder of a causal language model, `embedded` for the embedded one, null for none.
+    language:   the folder of a causal language model, `embedded` for the embedded model, null for none.
     """
 
     loss: Loss = "cos"
@@ -144,7 +144,7 @@ class Descent:
         return float(self.model.words.detach()[self._directions[0]].norm(dim=1).mean())
 
     def _random_texts(self, count: int, length: int, generator: np.random.Generator) -> Tensor:
-        """Return random texts [count, length, width]: random vectors as long as word embeddings, and special tokens."""
+        """Return random texts [count, length, width]: special tokens, and random vectors of word embeddings' length."""
         first, last = self._ends
         words = self.model.words.detach()
         normal = generator.standard_normal((count, length - first - last, words.shape[1]), np.float32)
@@ -171,7 +171,7 @@ class Descent:
     def _search(
         self, matching: Matching, texts: list[Tensor], generator: np.random.Generator
     ) -> tuple[list[Tensor], float]:
-        """Return the texts with the smallest loss over all steps and moves, and this loss."""
+        """Return the texts of smallest loss over all steps, and their loss."""
         first, last = self._ends
         inner = [embeddings[first : len(embeddings) - last].clone().requires_grad_() for embeddings in texts]
         before, after = texts[0][:first], texts[0][len(texts[0]) - last :]
@@ -218,9 +218,8 @@ class Descent:
 def moves(length: int, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
     """Return at most `count` different rearrangements of positions, [at most count, length]. The first is the identity.
 
-    Each other rearrangement has one of four kinds with equal probability: it exchanges two positions, moves one
-    position, moves a span, or moves a prefix to the end. About a third of the samples are the identity or a repeat and
-    are left out.
+    Each other rearrangement exchanges two positions, moves one position, moves a span, or moves a prefix to the end.
+    These four kinds are equally likely. About a third of the samples repeat an earlier one and are left out.
     """
     orders = [np.arange(length)]
     while len(orders) < count:

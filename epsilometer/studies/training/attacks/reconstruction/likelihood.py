@@ -1,16 +1,16 @@
 """Local search over tokens for the text of largest posterior: the likelihood of the noisy gradient times a prior.
 
-The server computes, for any text, the log likelihood of the received gradient (`shared.law`) and adds the text's log
-probability by a masked language model (`shared.prior`). Each step of the search changes one token. The derivative with
-respect to the word embeddings gives, to first order, the gain of every token at every position (Ebrahimi, Rao, Lowd and
-Dou, "HotFlip", ACL 2018). The few changes of largest estimated gain are scored exactly in one batch
-(`runs.inner_products`), and the best of them is accepted if its exact gain is positive. Otherwise, exchanges of two
-tokens are tried. The texts of a batch are improved in turn, each given the current versions of the other texts. The
-search starts from a text of masks, from a public text of the same length, and from another attack's result (`improve`).
+A text's score is the log likelihood of the received gradient (`shared.law`) plus the text's log probability by a masked
+language model (`shared.prior`). Each step of the search changes one token. The derivative with respect to the word
+embeddings estimates, to first order, the gain of every token at every position (Ebrahimi, Rao, Lowd and Dou, "HotFlip",
+ACL 2018). The changes of largest estimated gain are scored in one batch (`runs.inner_products`), and the best is
+accepted if its gain is positive. Otherwise, exchanges of two tokens are tried. The texts of a batch are improved in
+turn, each given the current versions of the others. The search starts from a text of masks, from a public text of the
+known length, and from another attack's result (`improve`).
 
-The attack reports the likelihood of its text and, through `explain`, the likelihood of the true text. If the true text
-is less likely, it is not the best explanation of the sent gradient, and an attack without other knowledge would recover
-it only by luck. If the true text is likelier, the search has failed, and a better search might succeed.
+The attack reports the likelihood of its text and, through `explain`, of the true text. If the true text is less likely,
+it does not explain the sent gradient best, and an attack without other knowledge would recover it only by luck. If the
+true text is likelier, the search has failed, and a better search might succeed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LikelihoodAscent:
     """The local search over tokens.
 
     prior:  the folder of a masked language model with the vocabulary of the model under attack, `embedded` for the
-            embedded one, or null for none.
+            embedded model, or null for none.
     starts: the kinds of starting texts, in addition to other attacks' results.
     steps:  the maximum number of changes of one text in a round. A round searches each text of the batch once, and
             each start has up to three rounds.
@@ -94,7 +94,7 @@ class Climber:
     def improve(self, sent: Sent, begun: Reconstruction, generator: np.random.Generator) -> Reconstruction:
         """Return the texts of largest posterior that the search reaches from another attack's result.
 
-        That result's texts are truncated, or filled with masks, to the known lengths.
+        The result's texts are truncated or padded with masks to the known lengths.
         """
         mask = self.model.tokenizer.mask_token_id or 0
         ordered = sorted(begun.ids, key=len)
@@ -152,10 +152,9 @@ class Climber:
         )
 
     def _climb_all(self, law: ConditionalLaw, sent: Sent, texts: list[Ids]) -> list[Ids]:
-        """Return the texts after the search has improved each in turn, given the other texts.
+        """Improve each text in turn, given the other texts, and return the improved texts.
 
-        There are at most three rounds, and none after a round that changes no text. A text that is alone in its batch
-        has one round.
+        There are at most three rounds; a round that changes no text is the last. A single text has one round.
         """
         for _ in range(1 if sent.texts == 1 else 3):
             before = list(texts)
@@ -194,7 +193,7 @@ class Climber:
         return best
 
     def _changes(self, ids: Ids, derivative: Tensor, laws: np.ndarray) -> list[Ids]:
-        """Return the `width` texts that differ in one token and have the largest gains to first order."""
+        """Return the `width` texts of largest first-order gain among those that differ in one token."""
         words = self.model.words.detach()
         first_order = derivative @ words.T - (derivative * words[list(ids)]).sum(1, keepdim=True)
         gain = first_order.cpu().numpy().astype(np.float64)
@@ -218,7 +217,7 @@ class Climber:
         return allowed
 
     def _slope(self, law: ConditionalLaw, target: list[Tensor], ids: Ids, label: int) -> tuple[float, Tensor]:
-        """Return a text's log likelihood, and its derivative [T, width] by the embeddings of its tokens.
+        """Return a text's log likelihood, and the derivative [T, width] with respect to its tokens' embeddings.
 
         Special tokens are left out.
         """
@@ -264,7 +263,7 @@ class Climber:
 
 
 def _exchanges(ids: Ids) -> list[Ids]:
-    """Return the texts in which two different tokens are exchanged, ordered by the distance between them."""
+    """Return all texts with two different tokens exchanged, ordered by the distance between the two tokens."""
     texts = []
     for i, j in sorted(combinations(range(len(ids)), 2), key=lambda pair: pair[1] - pair[0]):
         if ids[i] != ids[j]:

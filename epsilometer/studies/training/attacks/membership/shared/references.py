@@ -1,4 +1,4 @@
-"""Access to the reference models that attacks compare a target with, and checks of their number."""
+"""Access to the references that attacks compare a target with, and a check that they suffice."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""The interface of a reconstruction attack, which turns a client's gradient into token ids and computes no statistics.
+"""The interface of reconstruction attacks, which turn a client's gradient into token ids. They compute no statistics.
 
 An attack has two phases, because a malicious server acts before its client does:
 
 1. `prepare` does all work that needs no gradient (probes, codebooks, language models), and returns the model that the
    server sends out. An honest server sends the model unchanged; a malicious server changes parameters
    (`SharedModel.with_parameters`). A stage calls `prepare` once, for one batch size and noise level.
-2. `reconstruct` attacks one client's batch. The client computed its gradient with the model of phase 1. A stage calls
+2. `reconstruct` attacks one client's batch, whose gradient was computed with the model of phase 1. A stage calls
    `reconstruct` for each batch.
 
-Like a mechanism, an attack is given by name or path: a file with one class that has the method `prepare`.
+Like a mechanism, an attack is given by name or path. Its file has one class with the method `prepare`.
 
     attack = build(find("attacks/reconstruction", "lamp", "prepare"), settings, "reconstruction.lamp")
     ready = attack.prepare(model, Knowledge(public=texts, noise=noise, generator=stream))
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # the module loads torch, which code that only shows or check
 class Knowledge:
     """The server's knowledge before a client answers.
 
-    public:    texts similar to the client's texts, but none of the client's own.
+    public:    texts similar to the client's texts; none of them is the client's.
     noise:     the law of the noise, with its parameters, including the clipping length.
     generator: the random stream of phase 1.
     """

@@ -1,19 +1,18 @@
 """The bins of Decepticons as published (Fowl et al. 2023), and their decoding.
 
 **The model.** Norms are neutral, and only the first attention writes anything. It writes the sentence's tag into the
-first dimensions, which are 0 in all word and position vectors. The tag is copied from the token most similar to
-position 0, where it occupies the next dimensions. In each block, all rows of the first feed-forward layer equal a
-random probe. The biases are minus the quantiles of the probe's values. So row r has a gradient only from tokens whose
-value exceeds quantile r. The second feed-forward layers write very little into the last dimension, through which the
-gradient flows back from the loss.
+first dimensions, which are 0 in all word and position vectors. The tag is a copy of the next dimensions of the token
+most similar to position 0. In each block, all rows of the first feed-forward layer equal one random probe, and the
+biases are minus the quantiles of the probe's values. So row r has a gradient only from tokens whose value exceeds
+quantile r. The second feed-forward layers write very little, and only into the last dimension. Through this dimension
+the gradient flows back from the loss.
 
-**Decoding.** A bin is the interval between two consecutive quantiles. The difference of two consecutive rows' gradients
-contains the tokens of one bin, and the difference of their bias gradients contains the weight of these tokens. The
-quotient of the two differences is the state of a token, if the token is alone in its bin. Tags group the states into
-sentences of the known sizes (`grouping`). Within a sentence, states are assigned to positions by their correlation with
-the position vectors. The position vectors are then projected out. The remainders are matched with the words that the
-gradient of the embedding table reveals, if this gradient is sent. A state gets another word of the vocabulary only if
-this word fits far better.
+**Decoding.** A bin is the interval between two consecutive quantiles. The gradients of two consecutive rows differ by
+the weighted states of one bin's tokens, and their bias gradients differ by the tokens' weights. If a token is alone in
+its bin, the quotient of the two differences is the token's state. Tags group the states into sentences of the known
+sizes (`grouping`). Within a sentence, states are assigned to positions by their correlation with the position vectors.
+The position vectors are then projected out. The remainders are matched with the words that the embedding table's
+gradient, if sent, reveals. A state gets another word of the vocabulary only if this word fits far better.
 
 The settings are those of the authors' notebooks. Probes are multiplied by 1e8 for BERT and by 1e6 for GPT-2, so that
 GELU is a step. The published attack has these known faults, which are not corrected here:
@@ -23,8 +22,8 @@ GELU is a step. The published attack has these known faults, which are not corre
 - The last row of a block and the first row of the next block differ, although no token lies between them.
 - If more rows differ than there are tokens, the rows with the smallest bias gradients are used.
 
-Two changes were needed to recover anything. The last attention of a classifier spreads over all tokens, as in the
-authors' code for masked language models, and bins lie in the blocks before it. A tag has at most half the size of one
+Two changes were needed to recover anything. In a classifier, the last attention spreads over all tokens, as in the
+authors' code for masked language models, and bins lie in the earlier blocks. A tag has at most half the size of one
 attention head.
 """
 
@@ -54,8 +53,8 @@ TAG = 32  # dimensions of a tag
 SKEW = 1e8  # factor by which the first attention prefers tokens similar to position 0
 SPREAD = 10.0  # output weight of the last attention, which spreads over all tokens
 STARTS = 40  # random starts of k-means
-CUTOFF = 1.5  # a word counts as used if its embedding's log gradient norm is this many deviations above the mean
-VOCABULARY_WEIGHT = 0.25  # weight of a correlation with any word, relative to one with a word that counts as used
+CUTOFF = 1.5  # a word counts as used if its log gradient norm is this many deviations above the mean
+VOCABULARY_WEIGHT = 0.25  # weight of a correlation with any word, relative to a used word
 DIFFERENT = 1e-6  # share of the largest bias gradient below which two rows differ only by rounding
 PUBLIC = 64  # public texts on which the probe's values are measured
 
@@ -93,7 +92,7 @@ class Bins:
         )
 
     def states(self, sent: Sent) -> NDArray[np.float64]:
-        """Return the states [n, width] of all bins that contain tokens; the mean state if a bin contains several.
+        """Return the state [n, width] of each bin that contains tokens: the mean state of its tokens.
 
         n is at most the number of tokens sent.
         """
@@ -125,7 +124,7 @@ class Bins:
         return by_place
 
     def _used(self, sent: Sent) -> NDArray[np.int64]:
-        """Return the words whose embeddings have far larger gradients than others; none if the table is not sent."""
+        """Return the words whose embeddings have far larger gradients than others; none if no table is sent."""
         weights = ModelWeights(self.model)
         if weights.name("word.weight") not in self.model.names:
             return np.empty(0, np.int64)
@@ -191,9 +190,9 @@ def _emptied(weights: ModelWeights, tag: int) -> tuple[NDArray[np.float32], NDAr
 
 
 def _pass_on(weights: ModelWeights, tag: int, *, spreads: bool) -> None:
-    """Make all norms neutral, the first attention write tags, and all other attentions write nothing.
+    """Make all norms neutral. The first attention writes tags; all other attentions write nothing.
 
-    spreads: whether the last attention spreads over all tokens instead.
+    spreads: whether the last attention instead spreads over all tokens.
     """
     weights.neutral_norms()
     identity = torch.eye(weights.width)

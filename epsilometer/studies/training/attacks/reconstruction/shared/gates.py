@@ -1,40 +1,40 @@
 """A model whose clipped gradient reveals the text: the malicious parameters of Decepticons' variant `aware`.
 
 Decepticons (Fowl et al. 2023) sorts tokens into bins by their projection on a random direction. Feed-forward row r is
-open for all tokens whose projection exceeds a threshold that grows with r. So the gradients of two consecutive rows
-differ by the tokens of one bin. With noise, these bins waste nearly all of the gradient, because a token is spread over
-half of the rows but decoded from two. After clipping, the bins have a billionth of the gradient's length. A server that
-knows the clipping length C and the noise can set the same layers so that the decoded rows get nearly the whole length:
+open for tokens whose projection exceeds a threshold that grows with r. So the gradients of two consecutive rows differ
+by the tokens of one bin. A token is spread over half of the rows but decoded from two, so with noise nearly all of the
+gradient is wasted. After clipping, the bins have a billionth of the gradient's length. A server that knows the clipping
+length C and the noise can give the decoded rows nearly the whole length:
 
 - **Words are codewords.** Row w of the embedding table is a random balanced vector of +-1 on most dimensions. 30,522
   such vectors in 340 dimensions are nearly orthogonal.
 - **Positions are points on a circle and have gates.** Unit (p, i) of the feed-forward layers is gate i of position p,
-  and is open only at this position. Its input is K (cos(angle between the token's position and p) - 1). This is 0 at p,
-  and the constant K is so large that the input is below -50 elsewhere. The gradient of its weight row is the token's
-  state, so each row by itself reveals the token at its position.
+  and is open only at this position. Its input is K (cos(angle between the token's position and p) - 1), which is 0 at
+  p. The constant K is so large that the input is below -50 elsewhere. The gradient of the unit's weight row is the
+  token's state, so each row by itself reveals the token at its position.
 - **Tags control the gates, too.** Uniform attention projects the mean codeword of the sentence on k random directions.
   GPT-2 does not see later tokens, so it uses the mean over the first EARLY tokens. Unit (p, i) is open only if
   projection i is above its upper quantile on public texts. So the k rows of a position contain different sums of the
   sentences' words. A sentence opens the same gates at all positions (GPT-2: from position EARLY - 1 on).
   `superposition` separates the sentences.
 - **The length is concentrated.** A norm before the gates multiplies by GAIN, and the gates' weights are divided by
-  GAIN. This changes no activation but makes the gradients of all other tensors negligible: the decoded rows have all
-  but a thousandth of the clipped gradient's squared length.
+  GAIN. No activation changes, but all other tensors have negligible gradients: the decoded rows have all but a
+  thousandth of the clipped gradient's squared length.
 - **A classifier's last attention is uniform** over all tokens. Otherwise only the first token (GPT-2: the last) would
   have a gradient.
 
-The norms scale each text differently. Thresholds are weights on a constant dimension instead of biases, so that this
-scale cancels.
+The norms scale each text differently. This scale cancels, because thresholds are weights on a constant dimension, not
+biases.
 
 Capacity: a text of n tokens sends each token with length C/sqrt(n), in noise of deviation sigma C. For a vocabulary of
-V words, each token is one of V nearly orthogonal signals. Such signals are distinguished reliably once 1/(2 n sigma^2)
-exceeds ln V, that is, n ln V < 1/(2 sigma^2). An attack without knowledge of language cannot do better, because it
-needs n ln V nats and the release contains at most 1/(2 sigma^2) nats.
+V words, each token is one of V nearly orthogonal signals. These signals are distinguished reliably if 1/(2 n sigma^2)
+exceeds ln V, that is, n ln V < 1/(2 sigma^2). No attack without knowledge of language does better: it needs n ln V
+nats, and the release contains at most 1/(2 sigma^2) nats.
 
 The gates are always closed for special tokens. For the objectives `masked` and `causal`, the model gives half of the
-predicted probability to a set of rare vocabulary entries. So nearly all tokens have gradients of the same sign. Two
-kinds of tokens are lost for `causal`: a token before a rare entry has a gradient of the other sign, and the last token
-has no gradient, because nothing is predicted after it.
+predicted probability to a set of rare vocabulary entries. So the gradients of nearly all tokens have one sign. For
+`causal`, two kinds of tokens are lost: a token before a rare entry has a gradient of the other sign, and the last
+token, after which nothing is predicted, has none.
 """
 
 from __future__ import annotations
@@ -90,9 +90,8 @@ class Gates:
     def noise(self, sent: Sent) -> float:
         """Return the noise's standard deviation in one number of the sum of the texts' gradients.
 
-        The deviation is measured on the gradient of the last block's queries. This gradient is only noise, because the
-        block's keys are zero. So the kind of noise need not be known. From 10,000 numbers the result is accurate to
-        within 3 %.
+        The deviation is measured on the gradient of the last block's queries, which is only noise because the block's
+        keys are zero. So the kind of noise need not be known. From 10,000 numbers the result is accurate to within 3 %.
         """
         weights = ModelWeights(self.model)
         tensors = tensors_of(self.model, torch.from_numpy(sent.update))
@@ -134,7 +133,7 @@ def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
 
 
 def _tags(model: SharedModel, weights: ModelWeights, batch: int) -> int:
-    """Return the number of gates per position: one for a batch of one text, else up to three per text of the batch."""
+    """Return the number of gates per position: one for a batch of one text, else up to three for each text."""
     if weights.blocks < 2:
         raise UserError(
             "the attack needs a block after its feed-forward layers, but the model has one block; use a model with at "
@@ -210,7 +209,7 @@ def _tagging(
 
 
 def _tag(weights: ModelWeights, projection: NDArray[np.float32], *, causal: bool) -> None:
-    """Make the first attention write the projections of the mean codeword to every token.
+    """Set the first attention to write the projections of the mean codeword to every token.
 
     causal: True for the mean over the first EARLY tokens.
     """
@@ -268,7 +267,7 @@ def _aim(weights: ModelWeights, model: SharedModel) -> None:
 
 
 def _aim_classifier(weights: ModelWeights, written: int) -> None:
-    """Set the first logit to the gates' output and the other logits to 0, so a gradient's sign reveals the label."""
+    """Set the first logit to the gates' output and the others to 0, so that a gradient's sign reveals the label."""
     if weights.has("classifier.weight"):
         weights.get("bert.pooler.dense.weight")[0, written] = 1.0
         weights.get("classifier.weight")[0, 0] = 1.0

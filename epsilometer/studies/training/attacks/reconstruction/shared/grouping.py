@@ -1,7 +1,7 @@
 """Grouping of vectors into groups of known sizes: k-means with an assignment step that respects the sizes.
 
-The assignment of points to groups at the smallest total cost is a transport problem. A group of size s is repeated s
-times, and scipy's `linear_sum_assignment` solves the problem exactly.
+To assign points to groups at the smallest total cost is a transport problem. scipy's `linear_sum_assignment` solves it
+exactly, with a group of size s repeated s times.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ROUNDS = 50  # maximum number of rounds of assignment and means; convergence tak
 
 
 def assigned(costs: NDArray[np.floating], sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Return the group [n] of each point at the smallest total cost; -1 for points for which no group has room.
+    """Return the group [n] of each point at the smallest total cost; -1 for points that fit into no group.
 
     costs: [n, groups], the cost of each point in each group; sizes: the maximum number of points of each group.
     """

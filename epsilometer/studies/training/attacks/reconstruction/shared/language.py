@@ -60,7 +60,7 @@ class LanguageModel:
             target[: len(row)] = torch.tensor(row, dtype=torch.int64)
         opened = torch.cat([torch.full((len(rows), 1), self._open), wanted[:, :-1].clamp(min=0)], 1)
         opened, wanted = opened.to(self._network.device), wanted.to(self._network.device)
-        # No mask is needed: in a causal model, padding after a text's end does not affect its tokens.
+        # No mask is needed: in a causal model, a text's tokens do not see the padding after it.
         logits = self._network(input_ids=opened, attention_mask=torch.ones_like(opened)).logits
         each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), wanted, reduction="none")
         counts = (wanted >= 0).sum(1).clamp(min=1)

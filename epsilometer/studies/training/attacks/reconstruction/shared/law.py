@@ -1,4 +1,4 @@
-"""The likelihood of the sent gradient, a differentiable function of inner products and lengths of texts' gradients.
+"""The likelihood of the sent gradient: a differentiable function of the inner products and lengths of gradients.
 
 Let Y be the noised sum (the update times the batch size) and v_i the gradient of text i after clipping or scaling. Up
 to terms that do not depend on a text,
@@ -6,11 +6,11 @@ to terms that do not depend on a text,
     Gaussian:          ln p = (<sum_i v_i, Y> - |sum_i v_i|^2 / 2) / s^2,   s the deviation of the noise on the sum;
     von Mises-Fisher:  ln p = kappa <v, Y>   for one text, |v| = 1; with a draw per tensor, the sum over tensors.
 
-For several texts, the likelihood of one text given the other texts is the first line, with the other texts' v_i
-subtracted from Y. The average of L von Mises-Fisher draws has no computable density. A Gaussian with the same moments
-replaces it: the mean E Y = A sum_i v_i (A is the mean cosine of a draw) and the variance L A / kappa of a tangent
-coordinate. The code divides Y by A, and `exact` is then False. A network's gradient has so many dimensions that the two
-laws hardly differ. Without noise, the deviation is set to HAIR, so that likelihoods stay finite.
+The likelihood of one of several texts, given the others, is the first line with the others' v_i subtracted from Y. The
+average of L von Mises-Fisher draws has no computable density. A Gaussian with its moments replaces it. For A the mean
+cosine of a draw, these are the mean E Y = A sum_i v_i and the variance L A / kappa of a tangent coordinate. The code
+then divides Y by A, and `exact` is False. A network's gradient has so many dimensions that the two laws hardly differ.
+Without noise, the deviation is set to HAIR, so that likelihoods stay finite.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class ConditionalLaw:
     kappa:     the concentration of a von Mises-Fisher draw about one text; 0 for Gaussian noise.
     parts:     True for one von Mises-Fisher draw per tensor, False for one draw about the whole gradient.
     clip:      the length to which longer gradients are clipped, or None.
-    gamma:     gradients are divided by their length plus gamma; None without scaling.
-    exact:     True for the true law, False for a Gaussian with the same moments.
+    gamma:     gradients are divided by their length plus this number; None without scaling.
+    exact:     True for the true law, False for a Gaussian with its moments.
     """
 
     factor: float

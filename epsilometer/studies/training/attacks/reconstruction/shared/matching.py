@@ -1,7 +1,7 @@
-"""LAMP's two matching losses: distances between the gradient of texts, given as embeddings, and the sent gradient.
+"""LAMP's two matching losses: distances between the sent gradient and the gradient of texts, given as embeddings.
 
-`cos`: the mean over tensors of 1 - cosine. It needs only inner products and lengths, which are computed from
-activations (`runs.inner_products`), without forming any gradient of a weight matrix.
+`cos`: the mean over tensors of 1 - cosine. Inner products and lengths suffice. They are computed from activations
+(`runs.inner_products`), and no weight matrix's gradient is formed.
 
 `tag` (Deng et al. 2021): the sum of squared differences plus TAG_FACTOR times the sum of absolute differences. Absolute
 differences need every number, so gradients are formed.

@@ -1,8 +1,8 @@
 """The prior log probability of a text by a masked language model.
 
-This prior is the pseudo-log-likelihood sum_t ln p(x_t | all other tokens) (Salazar, Liang, Nguyen and Kirchhoff, ACL
-2020). Its terms are the conditional probabilities that Gibbs sampling would use. The prior is not normalised over
-texts. It ranks texts, but a posterior that uses it is only approximate.
+The prior is the pseudo-log-likelihood sum_t ln p(x_t | all other tokens) (Salazar, Liang, Nguyen and Kirchhoff, ACL
+2020). Its terms are the conditional probabilities that Gibbs sampling would use. It ranks texts but is not normalised
+over them, so a posterior with this prior is only approximate.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Decoding of words from noisy sums of codewords, by a matched filter, grouping, and alternating estimates.
 
 At position p, the rows of the k gates (`gates`) are Y_p = sum over sentences s of G_s code(w_sp)' + noise. G_s [k] is
-the opening of each gate for sentence s, the same at every position. w_sp is the word of sentence s at position p, and
-code(w_sp) its codeword. The words w and the openings G are unknown.
+the opening of each gate for sentence s, equal at all positions. w_sp is the word of sentence s at position p, and
+code(w_sp) is its codeword. The words w and the openings G are unknown.
 
 1. The k rows are projected on the directions with the largest energy over all positions, one direction per sentence.
    This removes the noise in the other directions.
@@ -10,12 +10,11 @@ code(w_sp) its codeword. The words w and the openings G are unknown.
    codeword with the largest inner product, refits all amplitudes of the position, and repeats.
 3. The amplitudes are grouped into sentences by their directions, with at most one amplitude per sentence and position
    (`linear_sum_assignment`).
-4. Two estimates alternate. G is fitted by least squares given the words. Each word is then the likeliest one given G
-   and the other words. It maximises <G_s, R> code(w) / noise^2 + ln prior(w), where R is Y_p without the other
-   sentences' terms.
+4. Two estimates alternate. G is fitted by least squares, given the words. Then each word is set to the w that maximises
+   <G_s, R> code(w) / noise^2 + ln prior(w), where R is Y_p without the other sentences' terms.
 
-Step 4 never decreases the likelihood. Sentences of different lengths are distinguished by the position at which their
-energy ends, and sentences with different labels by the sign of the gradient.
+No estimate in step 4 decreases likelihood times prior. Sentences of different lengths are distinguished by the position
+at which their energy ends, and sentences of different labels by the gradient's sign.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ class _Seen:
 
 
 def _principal(rows: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """Return the orthonormal directions [k, at most count] with the largest energy of the rows over all positions."""
+    """Return the orthonormal directions [k, at most count] of largest energy, summed over all positions."""
     _, vectors = np.linalg.eigh(np.einsum("pkd,pld->kl", rows, rows))
     directions: NDArray[np.float64] = vectors[:, ::-1][:, :count]
     return directions
@@ -114,7 +113,7 @@ def _pursuit(rows: NDArray[np.float64], reading: WordsRead, counts: NDArray[np.i
 def _directions(seen: list[_Seen], count: int) -> NDArray[np.float64]:
     """Return the unit direction [count, c] of each sentence's amplitudes.
 
-    Grouping starts from each of the positions with the most codewords, and the best result is returned.
+    Grouping is started from each position with the most codewords. The best result is returned.
     """
     by_position: dict[int, NDArray[np.float64]] = {}
     for position in sorted({sighting.position for sighting in seen}):
@@ -148,7 +147,7 @@ def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 def _in_order(
     directions: NDArray[np.float64], signs: NDArray[np.float64], seen: list[_Seen], reading: WordsRead
 ) -> NDArray[np.int64]:
-    """Return the index of each sentence's direction, matched by sign and by the position at which the energy ends."""
+    """Return the index of each sentence's direction, matched by sign and by where the energy ends."""
     positions = len(reading.rows)
     energy = np.zeros((len(directions), positions))
     for sighting in seen:

@@ -1,8 +1,8 @@
-"""Access to the parameters of a BERT or a GPT-2 by role, so that one description of a malicious model fits both.
+"""Access to the parameters of a BERT or a GPT-2 by role, so that one malicious model is written for both.
 
 Here a dense layer's weight is [outputs, inputs], as in BERT. GPT-2 stores the transpose, and has queries, keys and
-values in one matrix. BERT normalises after each addition, GPT-2 before each part of a block. In both, `before_up` is
-the norm whose output enters the feed-forward layers.
+values in one matrix. BERT normalises after each addition, GPT-2 before each part of a block. `before_up` is the norm
+whose output enters the feed-forward layers.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class ModelWeights:
                 parameter.fill_(1.0 if name.endswith(".weight") else 0.0)
 
     def _role_of(self, tensor: Tensor, role: str) -> Tensor:
-        """Return a view of a role's part of a stored tensor, [outputs, inputs] if it is a dense layer's weight."""
+        """Return a view of a role's part of a stored tensor; for a dense layer's weight, [outputs, inputs]."""
         layer, _, kind = role.rpartition(".")
         if self._bert or layer not in _DENSE:
             return tensor
