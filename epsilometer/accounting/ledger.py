@@ -212,6 +212,6 @@ def _largest(sums: Any) -> Sum:
 def _refusal(standing: Standing) -> str:
     return (
         f"{standing.again:,} people of this release are in an earlier release of the ledger. The largest budget spent "
-        f"for one person would rise from {standing.before.describe()} to {standing.after.describe()}, so the statement of "
-        "the earlier release would no longer hold; allow this with --again, or leave these people out"
+        f"for one person would rise from {standing.before.describe()} to {standing.after.describe()}, so the statement "
+        "of the earlier release would no longer hold; allow this with --again, or leave these people out"
     )
