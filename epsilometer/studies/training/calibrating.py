@@ -65,7 +65,7 @@ KINDS = ("gaussian", "scaled", "vmf")
 WIDTH = 1.25  # default ratio of the bounds at which a search by `sampled` stops
 _SPAN = 1e3  # sigma is searched between 1 / _SPAN and _SPAN, kappa in the range of the same amounts of noise
 _POOL = 1024  # maximum number of texts of a training that are compared
-_GROWS = "reconstruction grows with noise: a level with more noise is surely above the target, one with less below it"
+_GROWS = "reconstruction grows with noise: it is shown above the target at a level with more noise than one below"
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ def _reason(met: Met | Calibrated, aim: NoiseTarget) -> str | None:
     if met.status == FOUND:
         return None
     if met.status == FALLING:
-        return "the loss grows with the noise: with more noise than in the interval, it exceeds the target"
+        return "the loss is not monotone: with more noise than in the interval, it exceeds the target"
     if met.status == OUTSIDE:
         if met.low == 0:
             return f"the loss is above {aim.target:g} nats at the largest noise searched; set a higher target"

@@ -176,7 +176,7 @@ class TrainingCell(Noised):
         "batches.",
     )
     seeds: PositiveInt = Field(1, description="The number of trainings at each level.")
-    overfit: PositiveInt = Field(1, description="A factor on the number of epochs, to overfit on purpose.")
+    overfit: PositiveInt = Field(1, description="The number of epochs is multiplied by this, to overfit on purpose.")
 
     @field_validator("trains")
     @classmethod
@@ -242,8 +242,8 @@ class OneRunEntry(Noised):
     )
     guesses: Annotated[float, Field(gt=0, le=1)] | None = Field(
         0.2,
-        description="The share of canaries that the adversary guesses; null uses the best of several shares, with a "
-        "correction.",
+        description="The share of canaries that the adversary guesses; null tries several shares, and "
+        "corrects for the choice.",
     )
     delta: Probability | None = Field(None, description="The delta of bounds; null is one over the number of texts.")
 

@@ -28,7 +28,7 @@ def canaries(
         str, typer.Option(help="mislabelled: canaries are texts with a wrong label; random: random words.")
     ] = "mislabelled",
     replaced: Annotated[
-        bool, typer.Option("--replaced", help="For neighbours by replacement: a coin chooses one of two labels.")
+        bool, typer.Option("--replaced", help="Audit replacement: a coin chooses each canary's label of two.")
     ] = False,
     text: TextColumn = None,
     out: Annotated[
@@ -43,8 +43,8 @@ def canaries(
 
     The key says which canaries are in the written training set. Train on this set. Then score every canary in the key,
     included or not. The score is minus the trained model's loss at the canary's label; with --replaced, it is the loss
-    at other_label minus the loss at label. Give the scores to `epsilometer training one-run`. Both files contain texts
-    and are private, and the key reveals what the training should hide about canaries.
+    at other_label minus the loss at label. Give the scores to `epsilometer training one-run`. Keep both
+    files private: they contain texts, and the key says which canaries were included.
     """
     from epsilometer.core.randomness import Noise
     from epsilometer.corpora import files
@@ -107,9 +107,9 @@ def one_run(
 ) -> None:
     """Bound epsilon from below by the scores of canaries.
 
-    Two of the three methods are valid for every training. The third is valid only if the training's trade-off curve
-    is that of a Gaussian. Each bound holds with probability 1 - alpha / 2; a bound of 0 means no evidence. The exit
-    code is 1 if the claim is violated, and 3 if this number of canaries could not refute it.
+    The bounds steinke and f-dp are valid for every training. The bound gaussian is valid only if the training's
+    trade-off curve is that of a Gaussian. Each bound holds with probability 1 - alpha / 2; a bound of 0 means no
+    evidence. The exit code is 1 if the claim is violated, and 3 if this number of canaries could not refute it.
     """
     from epsilometer.auditing.claims.verdicts import NOT_TESTABLE, VIOLATED
     from epsilometer.corpora import files

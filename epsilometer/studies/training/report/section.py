@@ -111,8 +111,8 @@ def drawings(
             "Who was in the training set",
             roc_figure(results),
             "Who was in the training set",
-            "ROC curves for the first seed; dashes: random guessing. The left part matters most: it shows how many "
-            "members an attack finds at few false positives.",
+            "ROC curves for the first seed; dashes: random guessing. The left part shows how many members an attack "
+            "finds at few false positives.",
         ),
     )
     for name, words, specification, heading, caption in shown:
@@ -345,8 +345,8 @@ def canary_sentence(audited: pl.DataFrame) -> list[str]:
         f"{len(testable) or 'none'}."
     )
     return [
-        f"{said} The claim nearest to the bound by its canaries is {_claim(nearest)}: {proved(nearest['lower'])} nats "
-        f"are proved, {bounded(nearest['bracket_upper'])} are claimed."
+        f"{said} They come nearest to the claim of {_claim(nearest)}: they prove {proved(nearest['lower'])} of "
+        f"the {bounded(nearest['bracket_upper'])} nats that are claimed."
     ]
 
 
