@@ -175,7 +175,7 @@ def test_impossible_questions_are_refused() -> None:
 def test_a_delta_that_lets_an_example_be_published_is_named() -> None:
     schedule = Poisson(100, 10, 1)
     assert caveat(schedule, 0.009) is None
-    assert "a mechanism that publishes one text" in str(caveat(schedule, 0.01))
+    assert "publishes one random text" in str(caveat(schedule, 0.01))
 
 
 def test_a_training_that_loses_next_to_nothing_claims_its_delta() -> None:

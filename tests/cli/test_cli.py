@@ -269,7 +269,7 @@ MISTAKES = {
     "texts.csv --text query --mechanism identity --alpha 1": "alpha must be in (0, 1), got 1.0",
     "texts.csv --text query --mechanism identity --set depth": "--set takes key=value, got 'depth'",
     "texts.csv --text query --mechanism identity --set depth=2": "'depth'; known: none",
-    "texts.csv --text query --command no-such-program": "starts no program that exists",
+    "texts.csv --text query --command no-such-program": "no-such-program' does not exist",
     "texts.csv --text query --command false --temperature 0": "failed with exit status 1",
     "--rewrites texts.csv": "unknown column 'original'",
     "texts.csv --attribute gender": "give one of --mechanism, --command, --endpoint and --rewrites",

@@ -162,7 +162,7 @@ def test_sentences_say_what_how_much_and_how_sure(written: tuple[Article, Path])
     said = "\n".join(shown.sentences)
     assert "No epsilon was found at which least has an empirical loss of 1 nat" in said
     (row,) = shown.leaks
-    only = f"of the rewrite by coin but not of that by faint in {row['first more']:,} trials, and the reverse in"
+    only = f"only the source of coin's rewrite in {row['first more']:,} trials, and only that of faint's in"
     assert f"{only} {row['second more']:,}" in said
     assert "(McNemar's exact test, p = " in said
     assert "there is no evidence that coin and faint leak differently" in said

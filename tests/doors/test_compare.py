@@ -179,7 +179,7 @@ def test_a_figure_of_only_one_is_bounded_and_not_compared() -> None:
         assert row["trials"] == 40
         assert [row[f"{other} low"] is None for other in ("first", "second")] == [end != "first", end != "second"]
     assert left["first low"] == pytest.approx((0.01 / 2) ** (1 / 40))
-    assert left["finding"] == "b is only of keeps=0.25: 0.876 to 1; for keeps=0.75 it is unknown"
+    assert left["finding"] == "b was measured only for keeps=0.25: 0.876 to 1"
 
 
 def test_an_attack_below_chance_shows_no_lesser_leak() -> None:

@@ -374,7 +374,7 @@ def test_pairs_without_a_claim_are_counted() -> None:
 
     finding = check_claim(OfFew(), 2.0)
     assert finding.verdict == NOT_REFUTED
-    assert "nothing is claimed between 2 of the 3 pairs" in finding.reason
+    assert "does not cover 2 of the 3 pairs" in finding.reason
     assert check_claim(Folds(), 2.0).reason is None
 
 
