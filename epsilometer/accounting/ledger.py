@@ -9,7 +9,7 @@ for adding or removing a person counts twice. By group privacy, a claim that cou
 Dwork et al. 2006).
 
 Some claims give no epsilon for a person, and the ledger records them as unbounded: claims per word, claims for texts of
-one length, claims times a metric, claims in zCDP, Renyi or GDP, and missing claims.
+one length, claims that grow with a distance, claims in zCDP, Renyi or GDP, and missing claims.
 
 An entry is written and synced under a lock before anything is published. A process that is killed before the entry is
 written has published nothing. A process that is killed between entry and publication leaves an entry for a release that
@@ -83,7 +83,7 @@ def spent(claim: Guarantee | None, times: int) -> Sum:
 class Standing:
     """The ledger after an entry.
 
-    before, after: the largest sum of a person in this release, without and with this release. again: the number of
+    before, after: the largest sum of any person of this release, without this release and with it. again: the number of
     people in this release who are also in an earlier release. of_all: the sum for a person with one text in every
     release of the ledger. `of_all` does not reveal who is in a release. It bounds the sum of every person with at most
     one text in each release.

@@ -349,7 +349,7 @@ def say_what_is_left_out(attacks: Mapping[str, Attack], mechanism: Mechanism | N
 
 
 def say_queries(attacks: Mapping[str, Attack], mechanism: Mechanism, trials: Trials, texts: Sequence[str]) -> None:
-    """Note on standard error how many rewrites attacks with query access request, or that no attack has such access."""
+    """Note how many rewrites each attack with query access asks for, or that no attack has such access."""
     for name, attack in asking(attacks, mechanism).items():
         count = len(attack.queries(texts, _numbers(trials.candidates)))
         note(

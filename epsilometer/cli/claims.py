@@ -34,13 +34,15 @@ def claims(
     mechanism: Annotated[str, typer.Argument(help=A_MECHANISM)],
     epsilon: Epsilon = None,
     vectors: Vectors = None,
-    vocabulary: Annotated[int, typer.Option(help="Number of words; up to 5,000 all pairs are compared.")] = 1000,
+    vocabulary: Annotated[
+        int, typer.Option(help="Number of words. If there are at most 5,000, all pairs are compared.")
+    ] = 1000,
     inputs: Annotated[
         int | None,
         typer.Option(
             help=(
-                "Number of inputs to compare (default: all of at most 5,000, otherwise 200; 12 if the check draws "
-                "outputs)."
+                "Number of inputs to compare. Default: all if there are at most 5,000, otherwise 200; 12 if the check "
+                "draws outputs."
             )
         ),
     ] = None,

@@ -204,7 +204,7 @@ def dossier(
 ) -> None:
     """Write two pages about one release, for a decision.
 
-    One page is to sign, the other has the evidence.
+    One page is for the signature, the other has the evidence.
 
     Both are written as HTML, PDF and JSON. The default of --epsilon is the largest budget within the limits, else the
     smallest budget. No text is shown. An unfinished audit is refused.

@@ -1,4 +1,4 @@
-"""A decision: the privacy budgets at which a subject keeps limits on the figures of any questions.
+"""A decision: the privacy budgets at which a mechanism, on given texts, keeps limits on the figures of questions.
 
 A budget passes if every limit is kept. Budgets are judged in ascending order. After the first budget that fails, no
 larger budget passes. So the probability that any budget beyond a limit passes is at most alpha / 2, for any number of
@@ -98,7 +98,7 @@ def in_sequence(words: Sequence[Status]) -> list[Status]:
 class Decided:
     """The status of a limit on one figure, and the evidence that decides.
 
-    low, high: the bounds of the figure, with the error probabilities of the status. needed: the number of trials that
+    low, high: the bounds of the figure, with the same errors as the status. needed: the number of trials that
     could show that an open limit is kept; None if there is no such number, or if more trials would not help.
     """
 

@@ -182,7 +182,7 @@ def _reasoning(message: Any) -> object:
 
 
 def _usage(response: httpx2.Response) -> tuple[int, int] | None:
-    """Return the numbers of tokens of question and answer that a whole or streamed answer states."""
+    """Return the numbers of tokens of question and answer, as the response states them."""
     from epsilometer.models.replies import usage
 
     return usage(response, "usage.prompt_tokens", "usage.completion_tokens")

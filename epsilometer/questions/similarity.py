@@ -74,7 +74,10 @@ class Similarity:
         return [self._name]
 
     def amount(self, of: Subject, limit: Limit, budget: int, tests: int, *, errors: Errors) -> int:
-        """Return twice the fewest texts that show the limit kept if rewrites equal texts; from `usual` to `budget`."""
+        """Return a number of texts from `usual` to `budget`, if possible twice the fewest that can show the limit kept.
+
+        The fewest show it if every rewrite equals its text.
+        """
         fewest = fewest_sets(1 - limit.rate, tests, expected=0.0, spread=0.0, errors=errors)
         if fewest is None or fewest > budget:
             needed = "more than a million" if fewest is None else f"{fewest:,}"

@@ -46,7 +46,7 @@ TERMS = {"gemma": "https://ai.google.dev/gemma/terms"}
 
 _LARGEST_PIN = 1 << 16  # bytes; a larger file has texts, and is not a pin
 _LARGEST_METADATA = 1 << 22  # most bytes of a wheel's METADATA, which may include a long description
-_SOME = 10  # most files of a wheel, or versions of a package, that a message lists
+_SOME = 10  # a message lists at most this many files of a wheel, or versions of a package
 _PART = 1 << 20  # bytes to read at a time
 _SHORT = 80  # most characters of a licence in a table
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")

@@ -61,7 +61,7 @@ ATTACKERS: Schema = {  # inferences of a label from releases; a row per attacker
     "macro_f1": pl.Float64,
     "majority": pl.Float64,  # accuracy of always naming the most frequent class of the training texts
     "unusable": pl.Float64,  # share of answers that name no class, which count as wrong; 0 for classifiers
-    "top_3": pl.Float64,  # share of units whose class is among the first three named; null if only one is named
+    "top_3": pl.Float64,  # share of texts whose class is among the first three named; null if only one is named
     "trials": pl.Int64,  # number of trials, equally many of each class; the loss is computed from these trials
     "successes": pl.Int64,
     "hits": pl.List(pl.Boolean),  # for each trial, True if the inference is right

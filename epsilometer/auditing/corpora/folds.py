@@ -1,4 +1,6 @@
-"""Five folds of a population's texts: the F1 of each way to share texts, and the 99 % interval of this F1.
+"""Five folds of a population's texts: F1 of a classifier for each way to get its training texts, with an interval.
+
+The ways are public texts, rewrites, and a released corpus. Intervals have a confidence of 99 %.
 
 A tenth of the texts, in whole groups, is for choosing among mechanisms and budgets. The other texts are in five folds
 of whole groups. Each fold is held out once, and tests a classifier that learns from the other four folds.

@@ -78,7 +78,7 @@ def number_scores(truth: NDArray[np.floating], guessed: NDArray[np.floating]) ->
 
 
 def majority(train: Examples, test: Examples) -> NDArray[np.int64]:
-    """Return guesses [n] of the most frequent class of the training texts; if several are, of the first by name."""
+    """Return guesses [n], all of the most frequent class of the training texts; among equals, the first by name."""
     classes = sorted({*train.labels})
     counts = Counter(train.labels)
     commonest = max(range(len(classes)), key=lambda i: counts[classes[i]])

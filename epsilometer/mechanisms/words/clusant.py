@@ -25,8 +25,8 @@ satisfies the claim by the triangle inequality.
 
 Clusters are made as in the reference code, until every word has a cluster: a random word that has no cluster yet forms
 a cluster with the nearest words that have none. A cluster has V / `clusters` words; the last cluster may be smaller.
-`file` sets other clusters, in the JSON format of the reference code: lists of words by name. In a cluster of one word
-or of equal vectors, D_c is 0, and all words are equally probable.
+`file` sets other clusters, in the JSON format of the reference code: an object of lists of words. In a cluster of one
+word or of equal vectors, D_c is 0, and all words are equally probable.
 
 Assumptions: the claim is per word; texts are neighbours if they have the same number of words; vocabulary, vectors and
 clusters are public; every word can replace every word.

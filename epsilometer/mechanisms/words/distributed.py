@@ -137,7 +137,7 @@ class Distributed(WordVectorMechanism, OneOfGrid):
         return Laws(Ragged(rows.reshape(-1), units.offsets), len(self.vocabulary), log_probabilities)
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Return the rewrites at each epsilon. Words are sampled by inverse CDF, in a publication exactly."""
+        """Return the rewrites at each epsilon. Words are sampled by inverse CDF; a publication samples exactly."""
         distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         source = np.array([distinct[text] for text in texts], np.int64)
         outputs = sample(self.laws(list(distinct)), source, epsilons, noises)

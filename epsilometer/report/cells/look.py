@@ -57,7 +57,7 @@ def _picture() -> str:
 
 
 def _beside_losses(results: TextResults, outputs: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return rows of `OUTPUTS` with the loss of `rows.comparable` (`loss` in words, and `point`), and `by_words`."""
+    """Return the rows of `OUTPUTS` with `loss` (in words), `point` (the same as a number) and `by_words`."""
     compared = comparable(results.estimates, results.exact, results.params.audit.alpha)
     losses = {tuple(row[name] for name in CELL): row for row in compared.to_dicts()}
     rows = []
@@ -78,10 +78,10 @@ def outputs_table(results: TextResults, outputs: pl.DataFrame) -> Table:
         "unchanged: {unchanged:share} | commonest: {commonest:share}"
     )
     caption = (
-        "The claim for a whole text, in nats, by basic composition over the mean number of words of the sources (TeDA, "
-        "figure 7) and, as `composed`, over the privatised units. For a claim on whole texts or distances, `composed` "
-        "is the claimed loss of the median trial. The loss is the one that compares mechanisms. Norms are L2 norms of "
-        "latents "
+        "Two columns state the claim for a whole text, in nats, by basic composition: over the mean number of words of "
+        "the sources (TeDA, figure 7), and over the privatised units (`composed`). For a claim on whole texts or "
+        "distances, `composed` is the claimed loss of the median trial. The loss is exact if the law is known, else "
+        "by attacks. Norms are L2 norms of latents "
         f"before the noise, and of the noise, as means over {_TEXTS} texts (TeDA, figure 10)."
     )
     picture = _picture() if any(row["by_words"] and row["point"] is not None for row in rows) else None

@@ -16,7 +16,7 @@ _EXACT = {"exact": "average", "exact_low": "average_low", "exact_high": "average
 
 
 def metrics(estimates: pl.DataFrame, exact: pl.DataFrame, folder: Path) -> None:
-    """Write a file of {attack: loss} for each cell and epsilon, the rows of `dvc metrics show`.
+    """Write a file of {attack: loss} for each cell and epsilon, a row each of `dvc metrics show`.
 
     Losses have three decimals, so that the last bits of a sum do not look like a change. They are clipped at the
     ceiling, because JSON has no infinity. A further entry `exact` is the average exact loss between texts of equal
@@ -35,8 +35,8 @@ def metrics(estimates: pl.DataFrame, exact: pl.DataFrame, folder: Path) -> None:
 def plot_table(estimates: pl.DataFrame, exact: pl.DataFrame, path: Path) -> None:
     """Write the curves as CSV for `dvc plots`: losses with three decimals, clipped at the ceiling.
 
-    The last three columns are the exact average between texts of equal length and its bounds, not clipped at a
-    ceiling; empty without an exact loss.
+    The last three columns are the exact average loss between texts of equal length, its lower and its upper bound. They
+    are not clipped at a ceiling, and are empty without an exact loss.
     """
     columns = ("dataset", "attack", "mechanism", "epsilon", "loss", "point", "upper", "ceiling")
     table = within_ceiling(estimates).select(columns).sort("dataset", "attack", "mechanism", "epsilon")

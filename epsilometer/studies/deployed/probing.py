@@ -12,7 +12,7 @@ its upstream is the `sink` of this package.
 The rate at a place is a share of the requests that could show an identifier there, with a Clopper-Pearson interval. The
 interval assumes independent requests; failures that cluster, as under load, make it too narrow. Only places in the
 result are examined, not the service's logs or its other outgoing traffic. A leak may be so rare that none of n requests
-shows it: `unseen` is the rate at which this happens with probability alpha.
+shows it. If its rate is `unseen`, this happens with probability alpha.
 """
 
 from __future__ import annotations

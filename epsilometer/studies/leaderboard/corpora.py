@@ -1,9 +1,9 @@
 """The F1 of classifiers trained on whole corpora under central differential privacy, and on local releases.
 
 The mechanism `vote_histogram` releases a whole corpus: each private text votes for its nearest exemplar, one of the
-public texts, and the votes get noise. There are rows for fixed epsilons. For each of the leaderboard's losses there is
-one more row, at the epsilon whose average loss over the leaderboard's sets of texts equals this loss. The curator sees
-all texts and is trusted; labels are private, too.
+public texts, and the votes get noise. There are rows for fixed epsilons. Each loss of the leaderboard
+gets one more row, at the epsilon with this average loss over the leaderboard's sets of texts. The curator sees all
+texts and is trusted; labels are private, too.
 
 The local releases come from mechanisms that choose among the same public texts, at the budgets of the leaderboard, with
 labels in the clear. They get the post-processing of whole corpora: each release votes for its nearest exemplar, and

@@ -59,7 +59,7 @@ class KernelMechanism(WordVectorMechanism, OneOfGrid):
     def _log_weights(
         self, words: NDArray[np.integer], distances: NDArray[np.float64], epsilon: float
     ) -> NDArray[np.float64]:
-        """Return the log-weights w of outputs at these distances, [n] or [n, m], from words [n]."""
+        """Return the log-weights w of outputs. words: [n]; distances: [n] or [n, m], of the outputs from the words."""
         return self.log_weights(distances, epsilon)
 
     def _blocks(

@@ -28,8 +28,8 @@ def main() -> None:
     """Write data/downstream/clean.parquet and data/classifiers. The table is empty if no label is requested.
 
     Each data set has the folders data/classifiers/<dataset>/<label>-<kind>-<seed> and the file about.json. The file
-    contains the roles, classes and test accuracies of the classifiers, and the ids of all texts that they were trained
-    on or that chose an epoch. Regressions of numbers are scored but not saved.
+    contains the roles, classes and test accuracies of the classifiers, and the ids of all texts on which
+    they were trained or an epoch was selected. Regressions of numbers are scored but not saved.
     """
     params = read_params()
     roles_of = [(dataset, *role) for dataset in params.classification.labels for role in roles(params, dataset)]
@@ -78,6 +78,6 @@ def _about(role: str, own: pl.DataFrame, label: str, tried: dict[str, list[NDArr
 
 
 def _seen(own: pl.DataFrame) -> list[str]:
-    """Return the ids of the texts that classifiers were trained on or that chose an epoch."""
+    """Return the ids of the texts on which classifiers were trained or an epoch was selected."""
     ids: list[str] = own.filter(split=TRAIN)["id"].to_list()
     return ids

@@ -24,7 +24,7 @@ from epsilometer.studies.training.one_run.scores import Family
 TRAINING = "training"
 _DELTAS = (0.5, 0.2, 0.07, 0.02, 5e-3, 1e-3, 1e-4, 1e-6)
 _FEW = (0.3, 0.03, 2e-3, 1e-4)  # fewer deltas for a family, because a search computes many of its curves
-_WIDTH = 0.1  # width of brackets; affects the upper bounds, which alone are used, less than the lower bounds
+_WIDTH = 0.1  # width of brackets; only upper bounds are used, and it affects them less than lower bounds
 
 
 @cache

@@ -34,7 +34,7 @@ class Factor:
 
     left:  [..., L, m], the u of each example.
     right: [..., L, n], the v of each example; None for a tensor with one axis.
-    Axes before L index models of one shape; `left` or `right` may lack these axes.
+    Axes before L number the models, which have one shape; `left` or `right` may lack these axes.
     """
 
     left: NDArray[np.float32]
