@@ -290,7 +290,7 @@ def test_sets_are_as_unlike_as_the_temperature_asks() -> None:
     ("settings", "message"),
     [
         ({"trials": 0}, "trials must be >= 1, got 0"),
-        ({"trials": 4}, "trials must be at most 3 at epsilon 1, got 4: of the 6 recorded rewrites, each takes one"),
+        ({"trials": 4}, "trials must be at most 3 at epsilon 1, got 4: each trial uses 2 of the 6 recorded rewrites"),
         ({"candidates": 3}, "the number of distinct originals, 2 at epsilon 1, got 3"),
         ({"candidates": 1}, "candidates (k) must be between 2 and"),
         ({"alpha": 1.5}, "alpha must be in"),

@@ -210,7 +210,7 @@ def test_a_mechanism_reads_what_it_reads_by_default(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--keep", "gender"), "given twice"),
+        (("--keep", "gender"), "EPS-M017"),
         (("--keep", "taste"), "taste"),
         (("--kind", "oracle"), "oracle"),
         (("--mechanism", "tem"), "--epsilon is not set"),

@@ -39,7 +39,7 @@ def test_a_refuted_claim_is_named_and_one_that_could_not_be_refuted_is_not_said_
     assert "refute 1 of 2 claims: songs at 0.5" in said
     (said,) = training.canary_sentence(audited((0.5, 1.2, "f-dp", NOT_REFUTED), (1.0, 0.4, "f-dp", NOT_TESTABLE)))
     assert "refute none of 2 claims; they could have refuted 1." in said
-    assert "1.20 nats are proved, 2.00 are claimed" in said
+    assert "they prove 1.20 of the 2.00 nats" in said
     assert not training.canary_sentence(audited())
 
 
