@@ -1,12 +1,11 @@
 """Learning from released corpora on data sets other than SNIPS: sentiment, generated requests, and messages of people.
 
-As in `benchmarks.release`, private texts of one person each are released by `vote_histogram` under a pure epsilon by
-replacement, with 2,000 unlabelled public texts of the same data set (no domain shift) or of another one (domain shift).
-A seed draws public, test and up to 3,000 private texts from a sample of at most 6,800 texts of a data set, and the
-noise. In the rows `all`, private texts are all other texts of the data set. All constants are those that were chosen on
-SNIPS. Figures are macro F1 on the test texts, of a head (logistic
-regression on the embeddings), and of logistic regression and naive Bayes on the words. The head alone is trained where
-the domain shifts.
+As in `benchmarks.release`, private texts are released by `vote_histogram` under a pure epsilon by replacement of one
+text, with 2,000 unlabelled public texts of the same data set (no domain shift) or of another one (domain shift). A seed
+draws public, test and up to 3,000 private texts from a sample of at most 6,800 texts of a data set, and the noise. In
+the rows `all`, private texts are all other texts of the data set. All constants are those that were chosen on SNIPS.
+Figures are macro F1 on the test texts, of a head (logistic regression on the embeddings), and of logistic regression
+and naive Bayes on the words. The head alone is trained where the domain shifts.
 
 Each release is compared, with the same self-training and learner, with three methods that need no private text: 64
 public texts labelled by hand, all 2,000, and none (each has the label with the nearest name by the encoder). A release
