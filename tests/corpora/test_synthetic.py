@@ -290,4 +290,5 @@ def test_one_text_will_do(name: str) -> None:
 def test_the_largest_corpus_can_be_made(name: str) -> None:
     frame = synthetic.generate(name, synthetic.LARGEST, seed=1)
     assert frame["text"].n_unique() == synthetic.LARGEST
-    test_identifiers_stand_in_their_text(frame)
+    if name != "judgements":  # these sentences have no identifiers
+        test_identifiers_stand_in_their_text(frame)
