@@ -115,7 +115,7 @@ class PrivateGenerator(Counting):
 
     @cached_property
     def trainable(self) -> Trainable:
-        """What is trained."""
+        """The part of the model that is trained."""
         prompts = self._prompts()
         if self.rank is None:
             return Prompts(self.language, prompts)
