@@ -436,9 +436,7 @@ def test_a_source_that_cannot_be_reached_is_unknown_and_stops_nothing(
     call(capsys, "results", "accept")
     state = project.reaudit()  # the hub is offline in tests
     assert state.is_completed()
-    assert "their changes are unknown:\n- model-some: model some/model (OfflineModeIsEnabled)" in str(
-        state.message
-    )
+    assert "their changes are unknown:\n- model-some: model some/model (OfflineModeIsEnabled)" in str(state.message)
     assert sources.read()["model-some"]["hub"] == {"type": "model", "id": "some/model", "revision": old, "latest": None}
 
     monkeypatch.setattr(sources, "latest_revision", lambda place: new)

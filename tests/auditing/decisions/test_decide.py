@@ -140,7 +140,10 @@ def test_an_attack_that_names_another_than_the_source_shows_nothing_to_be_kept()
 def test_a_tail_that_nothing_proves_is_not_shown_to_be_kept() -> None:
     """The most confident guesses may come to a fifth; 1,000 trials without any such guess leave more than .01 open."""
     sure = decided([attacked(1000, trials=2000, tail=0.0, most=0.2)]).filter(limit="delta_at_4").to_dicts()[0]
-    assert (sure["decision"], sure["why"]) == (OPEN, "by the most confident guesses, the tail may be above or below the limit")
+    assert (sure["decision"], sure["why"]) == (
+        OPEN,
+        "by the most confident guesses, the tail may be above or below the limit",
+    )
     assert (sure["needed"], sure["settles"]) == (None, "trials")
     few = decided([attacked(tail=0.0, most=0.012)]).filter(limit="delta_at_4").to_dicts()[0]
     assert (few["decision"], few["needed"]) == (OPEN, 1200)
