@@ -52,7 +52,7 @@ def opened(say: Say = note) -> Repo:
     """Open the project and return it, with a lock that waits for other processes.
 
     say: is called with a note on a damaged site cache, which is rebuilt. Raises UserError if another user can write to
-    the site cache, and for YAML whose aliases expand to too much data.
+    the site cache, if the disk refuses a new site cache, and for YAML whose aliases expand to too much data.
     """
     project = Path(Repo.find_root())
     _check_yaml(project)
@@ -62,7 +62,14 @@ def opened(say: Say = note) -> Repo:
     for memory in (site_cache / "repo").glob("*/"):
         say(f"{memory}, DVC's cache of file hashes, is damaged; it is deleted, and all files are read again")
         shutil.rmtree(memory)
-    return Repo(_wait_for_lock=True)
+    try:
+        return Repo(_wait_for_lock=True)
+    except sqlite3.OperationalError as error:
+        raise UserError(
+            f"{site_cache}: SQLite cannot write DVC's cache of file hashes ({error}); check the free space of the "
+            "disk, its quota, and the limit on file sizes (ulimit -f), then run again",
+            "EPS-P081",
+        ) from error
 
 
 def without_memory(repo: Repo, say: Say) -> Repo:
