@@ -28,6 +28,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from epsilometer.core.errors import UserError
+from epsilometer.models.dense import linear
 from epsilometer.models.devices import resolved
 from epsilometer.models.memory import Memory, activations
 from epsilometer.runtime.progress import track
@@ -40,22 +41,14 @@ HEAD_SLICE = {"cpu": 64, "cuda": 1024}  # rows of every product with the vocabul
 BLOCK = {"cpu": 1024, "cuda": 65536}  # tokens at a time; fewer if memory is short; the number does not change results
 
 
-class Affine:
-    """An affine map: weight [outputs, inputs], bias [outputs].
+class Affine(NamedTuple):
+    """An affine map: weight [outputs, inputs], bias [outputs]."""
 
-    On the CPU, float32 is multiplied by oneDNN, since torch's own choice (MKL) leaves half of an AMD processor idle.
-    """
-
-    def __init__(self, weight: Tensor, bias: Tensor) -> None:
-        cpu = weight.device.type == "cpu" and weight.dtype == torch.float32
-        self._by_onednn = cpu and torch.backends.mkldnn.is_available()
-        self._weight, self._bias = (weight.to_mkldnn(), bias.to_mkldnn()) if self._by_onednn else (weight, bias)
-        self.outputs = len(bias)
+    weight: Tensor
+    bias: Tensor
 
     def __call__(self, rows: Tensor) -> Tensor:
-        if self._by_onednn:
-            return F.linear(rows.to_mkldnn(), self._weight, self._bias).to_dense()
-        return F.linear(rows, self._weight, self._bias)
+        return linear(rows, self.weight, self.bias)
 
 
 class Norm(NamedTuple):
@@ -236,7 +229,7 @@ class Bert:
         """Yield the head's logits for hidden states [n, width]. Each part is float32 [rows, entries]; n rows in all."""
 
         def first(rest: Tensor) -> Tensor:
-            rows = self._memory.rows(40 * head.decoder.outputs, HEAD_SLICE[self._device])
+            rows = self._memory.rows(40 * len(head.decoder.bias), HEAD_SLICE[self._device])
             part = rest[:rows]
             padded = F.pad(part, (0, 0, 0, rows - len(part)))
             return head.decoder(head.norm(F.gelu(head.transform(padded))))[: len(part)]
@@ -325,9 +318,9 @@ class Bert:
         return hidden
 
     def _layer(self, name: str) -> Layer:
-        inputs = [self._pair(f"{name}.attention.self.{part}", self._type) for part in ("query", "key", "value")]
+        parts = [self._dense(f"{name}.attention.self.{part}", self._type) for part in ("query", "key", "value")]
         return Layer(
-            Affine(*(torch.cat(each) for each in zip(*inputs, strict=True))),
+            Affine(torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])),
             self._dense(f"{name}.attention.output.dense", self._type),
             self._norm(f"{name}.attention.output.LayerNorm", self._type),
             self._dense(f"{name}.intermediate.dense", self._type),
@@ -336,13 +329,10 @@ class Bert:
         )
 
     def _dense(self, name: str, kind: torch.dtype) -> Affine:
-        return Affine(*self._pair(name, kind))
+        return Affine(self._weights[f"{name}.weight"].to(kind), self._weights[f"{name}.bias"].to(kind))
 
     def _norm(self, name: str, kind: torch.dtype) -> Norm:
-        return Norm(*self._pair(name, kind), self._epsilon)
-
-    def _pair(self, name: str, kind: torch.dtype) -> tuple[Tensor, Tensor]:
-        return self._weights[f"{name}.weight"].to(kind), self._weights[f"{name}.bias"].to(kind)
+        return Norm(self._weights[f"{name}.weight"].to(kind), self._weights[f"{name}.bias"].to(kind), self._epsilon)
 
 
 def _by_length(rows: Tensor, lengths: list[int]) -> Iterator[Tensor]:

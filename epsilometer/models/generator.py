@@ -23,6 +23,7 @@ from torch import Tensor
 
 from epsilometer.core.errors import UserError
 from epsilometer.models.bert import number_type
+from epsilometer.models.dense import multiply_by_onednn
 from epsilometer.models.devices import resolved
 from epsilometer.models.locate import locate, quiet_loading
 from epsilometer.models.logits import on_grid
@@ -83,6 +84,7 @@ class Generator(ABC):
             )
         self._check_tokenizer()
         self.network.eval().to(device)
+        multiply_by_onednn(self.network)
         config = self.network.config
         self.window = int(min(positions(getattr(config, "encoder", config)) or 512, self.tokenizer.model_max_length))
         self.end = self._end()

@@ -225,6 +225,7 @@ class _AnyMaskedLM:
             from transformers import AutoModelForMaskedLM, AutoTokenizer
 
             from epsilometer.models.bert import number_type
+            from epsilometer.models.dense import multiply_by_onednn
             from epsilometer.models.memory import Memory
 
             kind = number_type(precision, device)
@@ -242,6 +243,7 @@ class _AnyMaskedLM:
                 "EPS-N057",
             )
         self._model.eval().to(device)
+        multiply_by_onednn(self._model)
         self._device, self._memory = device, Memory(device, folder.name)
         self._takes_kinds = "token_type_ids" in tokenizer.model_input_names
         if not hasattr(tokenizer, "backend_tokenizer"):

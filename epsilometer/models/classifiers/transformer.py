@@ -51,6 +51,7 @@ class Transformer:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         from epsilometer.models.bert import number_type
+        from epsilometer.models.dense import multiply_by_onednn
         from epsilometer.models.devices import resolved
         from epsilometer.models.memory import Memory
 
@@ -76,6 +77,7 @@ class Transformer:
                     "give a model with a tokeniser that transformers' AutoModelForSequenceClassification knows",
                     "EPS-N020",
                 ) from error
+        multiply_by_onednn(self.network)
         limits = (self.tokenizer.model_max_length, getattr(self.network.config, "max_position_embeddings", None))
         self.longest = min(settings.longest, *(int(limit) for limit in limits if limit))
 

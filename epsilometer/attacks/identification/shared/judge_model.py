@@ -61,6 +61,7 @@ class JudgeModel:
 
     def __init__(self, model: str | Path, precision: str = "float32") -> None:
         from epsilometer.models.bert import number_type
+        from epsilometer.models.dense import multiply_by_onednn
         from epsilometer.models.memory import Memory
 
         folder = locate(model)
@@ -87,6 +88,7 @@ class JudgeModel:
             raise UserError(f"{folder} has no tokenizer.json; give a model with a fast tokeniser", "EPS-A007")
         self._folder, self._device, self._memory = folder, device, Memory(device, folder.name)
         self._model.eval().to(device)
+        multiply_by_onednn(self._model)
         self.chat = self._tokenizer.chat_template is not None
         self._head, self._tail = frame(self._tokenizer, folder) if self.chat else ([], [])
         self.window = int(getattr(self._model.config.get_text_config(), "max_position_embeddings", 1 << 30))
