@@ -17,8 +17,9 @@ import os
 import sys
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
@@ -93,7 +94,32 @@ class Weights:
     @property
     def bytes(self) -> int:
         """The memory of the arrays and the big integers, in bytes."""
-        return self.outputs.nbytes + self.ends.nbytes + sum(map(sys.getsizeof, self.reached))
+        integers = [*self.reached, *self.leading[2]]
+        return self.outputs.nbytes + self.ends.nbytes + sum(map(sys.getsizeof, integers))
+
+    def places(self, number: int) -> list[int]:
+        """Return the place of an integer in the running sums `ends`; none if it is not below the sum of all weights."""
+        group = bisect_right(self.reached, number)
+        if group == len(self.reached):
+            return []
+        return [self.starts[group] + ((number - (self.reached[group - 1] if group else 0)) >> self.shifts[group])]
+
+    @cached_property
+    def leading(self) -> tuple[int, int, list[int]]:
+        """What 64 leading bits decide of a random integer that has as many bits as the largest one below the sum.
+
+        The three parts are the number of the other bits (below 0 for a short integer, which is shifted up to 64 bits),
+        the leading bits of the largest integer below the sum, and the leading bits of each number in `reached` whose
+        other bits are 0. An integer is below such a number if its leading bits are.
+        """
+        last = self.reached[-1] - 1
+        rest = last.bit_length() - 64
+        sums = [total for total, shift in zip(self.reached, self.shifts, strict=True) if shift >= rest]
+        return rest, _shifted(last, rest), [_shifted(total, rest) for total in sums]
+
+
+def _shifted(number: int, bits: int) -> int:
+    return number >> bits if bits > 0 else number << -bits
 
 
 class WeightCache:
@@ -201,14 +227,35 @@ class ExactDraws:
 
     def choose(self, weights: Weights | NDArray[np.floating], count: int = 1) -> NDArray[np.int64]:
         """Return [count] outputs, drawn in proportion to their weights. The weights may be given as logarithms [m]."""
-        weights = weights if isinstance(weights, Weights) else Weights.of(weights)
-        reached, starts, shifts = weights.reached, weights.starts, weights.shifts
-        at = []
-        for number in self.integers(reached[-1], count):
-            group = bisect_right(reached, number)
-            inside = (number - (reached[group - 1] if group else 0)) >> shifts[group]
-            at.append(starts[group] + inside)
-        return weights.outputs[weights.ends.searchsorted(at, side="right")].astype(np.int64)
+        return self.choose_each([weights if isinstance(weights, Weights) else Weights.of(weights)], [count])
+
+    def choose_each(self, rows: Sequence[Weights], counts: Sequence[int]) -> NDArray[np.int64]:
+        """Return counts[i] outputs for each row of weights i, row after row, drawn in proportion to the weights.
+
+        A uniform integer below the sum of a row's weights decides on an output. Its leading 64 bits are drawn first.
+        They suffice almost always; only otherwise are the other bits drawn.
+        """
+        out, start, words = np.empty(sum(counts), np.int64), 0, self._stream(sum(counts))
+        for weights, count in zip(rows, counts, strict=True):
+            rest, last, leading = weights.leading
+            at = list[int]()
+            while len(at) < count:
+                word = next(words)
+                group = bisect_right(leading, word)
+                if group < len(leading):
+                    inside = (word - (leading[group - 1] if group else 0)) >> (weights.shifts[group] - rest)
+                    at.append(weights.starts[group] + inside)
+                elif word <= last and rest > 0:
+                    at += weights.places(word << rest | self.integers(1 << rest, 1)[0])
+            out[start : start + count] = weights.outputs[weights.ends.searchsorted(at, side="right")]
+            start += count
+        return out
+
+    def _stream(self, count: int) -> Iterator[int]:
+        """Yield words without end, requested in parts; most often `count` or twice as many are needed."""
+        while True:
+            yield from self.words(count).tolist()
+            count = count // 4 + 1
 
     def _tries(self, count: int) -> Words:
         """Return [count] numbers of successes before the first failure, for coins of probability 1 / e."""

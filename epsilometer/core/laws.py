@@ -169,9 +169,7 @@ def _release(laws: Laws, wanted: Ragged, epsilons: Sequence[float], noises: Sequ
     for rows, members, places in by_row(wanted.values, laws.chunk()):
         for out, noise, weights in zip(outputs, noises, _weights(laws, rows, epsilons), strict=True):
             assert noise.exact is not None, "a publication's streams are all the operating system's"
-            for i, row in enumerate(rows.tolist()):
-                units = members[places[i] : places[i + 1]]
-                out[units] = noise.exact.choose(weights[row], len(units))
+            out[members] = noise.exact.choose_each([weights[row] for row in rows.tolist()], np.diff(places).tolist())
     return [Ragged(out, wanted.offsets) for out in outputs]
 
 

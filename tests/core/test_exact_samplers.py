@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -142,24 +143,53 @@ def test_choices_of_every_size_come_out_in_proportion() -> None:
     assert stats.chisquare(np.bincount(choices, minlength=30), expected).pvalue > ALPHA
 
 
-class Scripted(ExactDraws):
-    """Decides by this part, `unit`, of the sum of weights, and keeps the sum."""
+def spelled(number: int, below: int) -> ExactDraws:
+    """Draws whose bits spell a number: 64 bits first, then the others in words, unless the first are too large.
 
-    def __init__(self, unit: Fraction) -> None:
-        super().__init__()
-        self.__dict__.update(unit=unit)
-
-    def integers(self, bound: int, count: int) -> list[int]:
-        self.__dict__.update(total=bound)
-        return [int(self.__dict__["unit"] * (bound - 1))] * count
+    The number may have as many bits as the largest one below `below`. All later bits are 0.
+    """
+    rest = (below - 1).bit_length() - 64
+    if rest <= 0:
+        bits = [number << -rest]
+    else:
+        size = -(-rest // 64)
+        others = (number & (1 << rest) - 1) << (64 * size - rest)
+        bits = [number >> rest, *(others >> 64 * i & 2**64 - 1 for i in range(size))]
+        if bits[0] > (below - 1) >> rest:
+            del bits[1:]
+    words = chain(bits, repeat(0))
+    return ExactDraws(lambda count: np.array([next(words) for _ in range(count)], np.uint64))
 
 
 def test_an_output_of_probability_far_below_2_to_the_minus_53_is_in_reach() -> None:
     """One of probability e^-2500 is drawn by the last of the integers, one of probability 0 by none."""
-    log_weights = np.array([0.0, -100.0, -2500.0, -np.inf])
-    assert Scripted(Fraction(0)).choose(log_weights)[0] == 0
-    assert Scripted(Fraction(1)).choose(log_weights)[0] == 2
-    assert Scripted(1 - Fraction(1, 10**45)).choose(log_weights)[0] == 1
+    weights = Weights.of(np.array([0.0, -100.0, -2500.0, -np.inf]))
+    total = weights.reached[-1]
+    for number, output in ((0, 0), (total - 1, 2), (total - total // 10**45, 1)):
+        assert spelled(number, total).choose(weights)[0] == output
+
+
+@pytest.mark.parametrize("spread", [0.0, 3.0, 11.0, 40.0, 2000.0])
+def test_every_integer_draws_the_output_of_its_place_and_one_beyond_the_sum_none(spread: float) -> None:
+    """Weights of one size, of a few and of thousands of bits; integers at both ends of each weight, and random ones."""
+    rng = np.random.default_rng(0)
+    weights = Weights.of(-np.sort(rng.random(12)) * spread)
+    sizes, start = list[int](), 0  # in units of the smallest power of two, in the order of the outputs
+    for first, shift, end in zip(
+        weights.starts, weights.shifts, [*weights.starts[1:], int(weights.ends[-1])], strict=True
+    ):
+        places = [int(place) for place in weights.ends if first < place <= end]
+        sizes += [(place - before) << shift for before, place in zip([first, *places], places, strict=False)]
+    total = weights.reached[-1]
+    assert sum(sizes) == total
+    for output, size in zip(weights.outputs, sizes, strict=True):
+        for number in (start, start + size // 3, start + size - 1):
+            assert spelled(number, total).choose(weights)[0] == output
+        start += size
+    largest = (1 << (total - 1).bit_length()) - 1
+    for number in (total, total + 1, largest):
+        if total <= number <= largest:
+            assert spelled(number, total).choose(weights)[0] == weights.outputs[0], "it is refused, and 0 follows"
 
 
 @pytest.mark.parametrize("outputs", [2, 60_000])
@@ -167,12 +197,10 @@ def test_weights_are_within_their_error(outputs: int) -> None:
     """The sum of all weights against the exact one in 60 digits, logarithms from 0 to -50."""
     log_weights = -np.random.default_rng(0).random(outputs) * 50
     log_weights[0] = 0.0
-    source = Scripted(Fraction(0))
-    source.choose(log_weights)
     unit = Fraction(2) ** (math.floor(log_weights.min() / math.log(2)) - _bits(outputs))
     with mpmath.workdps(60):
         exact = mpmath.fsum(mpmath.exp(mpmath.mpf(float(x))) for x in log_weights)
-        total = source.__dict__["total"] * mpmath.mpf(unit.numerator) / unit.denominator
+        total = Weights.of(log_weights).reached[-1] * mpmath.mpf(unit.numerator) / unit.denominator
         assert abs(total / exact - 1) < weight_error(outputs, 50.0)
 
 
