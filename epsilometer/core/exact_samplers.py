@@ -247,15 +247,16 @@ class ExactDraws:
                     at.append(weights.starts[group] + inside)
                 elif word <= last and rest > 0:
                     at += weights.places(word << rest | self.integers(1 << rest, 1)[0])
-            out[start : start + count] = weights.outputs[weights.ends.searchsorted(at, side="right")]
+            sought = at[0] if count == 1 else at  # numpy takes half as long for a number as for a list of one
+            out[start : start + count] = weights.outputs[weights.ends.searchsorted(sought, side="right")]
             start += count
         return out
 
     def _stream(self, count: int) -> Iterator[int]:
-        """Yield words without end, requested in parts; most often `count` or twice as many are needed."""
+        """Yield words without end: `count` of them from one request, and more where integers were refused."""
+        yield from self.words(count).tolist()
         while True:
-            yield from self.words(count).tolist()
-            count = count // 4 + 1
+            yield from self.words(count // 2 + 16).tolist()
 
     def _tries(self, count: int) -> Words:
         """Return [count] numbers of successes before the first failure, for coins of probability 1 / e."""
