@@ -2,7 +2,7 @@
 
 torch itself passes such products to MKL. On an AMD processor oneDNN is about twice as fast. It comes with torch,
 which uses it in compiled networks. A row's product depends on no other row if the shape is the same.
-Gradients are left to torch.
+Gradients and automatic casts are left to torch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PRODUCT = getattr(torch.ops.mkldnn, "_linear_pointwise", None) if torch.backend
 def linear(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Return rows [..., inputs] times the transpose of weight [outputs, inputs], plus bias [outputs]."""
     plain = rows.device.type == "cpu" and rows.dtype == weight.dtype == torch.float32
-    if _PRODUCT is None or not plain or torch.is_grad_enabled():
+    if _PRODUCT is None or not plain or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"):
         return functional.linear(rows, weight, bias)
     product: Tensor = _PRODUCT(rows, weight, bias, "none", [], "")
     return product

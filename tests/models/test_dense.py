@@ -48,3 +48,10 @@ def test_a_network_trains_as_before() -> None:
             weight.zero_()
         assert before.abs().sum() > 0
         assert ours(rows).abs().sum() == 0, "no copy of the weights is left"
+
+
+def test_where_torch_casts_it_casts_here_too() -> None:
+    network = nn.Sequential(nn.Linear(20, 30))
+    multiply_by_onednn(network)
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        assert network(numbers(8, 20)).dtype == torch.bfloat16
