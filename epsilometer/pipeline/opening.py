@@ -18,7 +18,7 @@ from pathlib import Path
 import yaml
 from dvc.repo import Repo
 
-from epsilometer.core.errors import UserError
+from epsilometer.core.errors import UserError, disk_trouble
 from epsilometer.core.yaml_text import check_aliases
 from epsilometer.pipeline.bookkeeping import Say
 from epsilometer.project.site_cache import keep_private
@@ -65,6 +65,8 @@ def opened(say: Say = note) -> Repo:
     try:
         return Repo(_wait_for_lock=True)
     except sqlite3.OperationalError as error:
+        if disk_trouble(error):
+            raise  # its cause is known, and shown with its remedy
         raise UserError(
             f"{site_cache}: SQLite cannot write DVC's cache of file hashes ({error}); check the free space of the "
             "disk, its quota, and the limit on file sizes (ulimit -f), then run again",
