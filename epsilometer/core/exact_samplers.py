@@ -106,11 +106,12 @@ class Weights:
 
     @cached_property
     def leading(self) -> tuple[int, int, list[int]]:
-        """What 64 leading bits decide of a random integer that has as many bits as the largest one below the sum.
+        """Numbers with which the leading 64 bits of a random integer are compared.
 
-        The three parts are the number of the other bits (below 0 for a short integer, which is shifted up to 64 bits),
-        the leading bits of the largest integer below the sum, and the leading bits of each number in `reached` whose
-        other bits are 0. An integer is below such a number if its leading bits are.
+        The integer has as many bits as the largest integer below the sum of all weights. The first part is the number
+        of bits after the leading ones; it is negative if the integer is shorter and is shifted up to 64 bits. The
+        second part has the leading bits of that largest integer. The third part has the leading bits of each number in
+        `reached` whose other bits are 0. The integer is below such a number exactly if its leading bits are.
         """
         last = self.reached[-1] - 1
         rest = last.bit_length() - 64
